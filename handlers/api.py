@@ -48,7 +48,8 @@ OWN = (
     Route("POST", "aggregations/runs/{run_id}/cancel", CHANGING, "aggregations.cancel_aggregation"),
     Route("POST", "aggregations/runs/{run_id}/discard", CHANGING, "aggregations.discard_aggregation"),
     Route("GET", "revealed/dead-letters", REVEALING, "letters.list_letters", function="reveal_letters"),
-    Route("GET", "revealed/dead-letters/groups", REVEALING, "letters.group_letters", function="reveal_groups"),
+    Route("GET", "revealed/dead-letters/groups", REVEALING, "letters.group_values", function="reveal_groups"),
+    Route("GET", "revealed/dead-letters/preview", REVEALING, "redrives.preview_redrive", function="reveal_preview"),
     Route(
         "GET",
         f"revealed/dead-letters/{POSITION}",

@@ -17,7 +17,7 @@ from core.model.letters import (
 )
 from core.model.property_values import shown_properties
 from core.model.shapes import Instant, PartitionText, Shape, utc
-from core.settle.cause import differing_values, template_of
+from core.settle.cause import cause_of, differing_values, template_of
 from core.store.columns import decoded, decoder, instant_of, instant_text
 from core.store.database import OneStream
 
@@ -31,7 +31,8 @@ PartitionKeyText = Annotated[str, msgspec.Meta(max_length=2_000)]
 
 
 class LetterChoice(Shape):
-    """The letters that fit every given field. A filter by partition key reveals the keys that have letters."""
+    """The letters that fit every given field. A filter by partition key, or by the hash of the values of a message,
+    reveals which of them have letters."""
 
     REVEALING = ("partition_key",)
 
@@ -42,6 +43,10 @@ class LetterChoice(Shape):
     failed_from: Instant | None = None
     failed_before: Instant | None = None  # excluded, while `failed_from` is included
     partition_key: PartitionKeyText | None = None
+
+    def revealing(self) -> list[str]:
+        has_values = self.fingerprint is not None and cause_of(self.fingerprint) != self.fingerprint
+        return [*Shape.revealing(self), *(["fingerprint"] if has_values else [])]
 
 
 def filter_of(given: LetterChoice, where: str = "") -> LetterChoice:

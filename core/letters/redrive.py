@@ -23,6 +23,7 @@ from core.model.events import PartitionId, SequenceNumber, Span, Stream
 from core.model.letters import MOVES, TRANSACTION_LIMIT, LetterMove, LetterPosition, OrderedMove, Selection
 from core.model.ports import Clock
 from core.model.shapes import NumberText, PartitionText, Reason, Shape, number_of, shape_of, written
+from core.settle.cause import cause_of
 from core.store.columns import decoded, span_values
 from core.store.database import Database
 from core.store.script import Script
@@ -383,9 +384,10 @@ class OutcomeAnswer(_Outcome):
 
 
 class RedriveAnswer(TaskAnswer, tag_field="kind", tag="redrive"):
-    """A redrive. `filter` holds the given fields, with a partition key hidden. `letters` are the first hundred of a
-    selection. `total` letters could be moved at the request. `unmoved` letters had changed when the task came to
-    them. `done` counts moved and unmoved letters. A discard, and a retry that has moved nothing, have no `outcome`."""
+    """A redrive. `filter` holds the given fields, with a partition key hidden, and only the cause of a fingerprint.
+    `letters` are the first hundred of a selection. `total` letters could be moved at the request. `unmoved` letters had
+    changed when the task came to them. `done` counts moved and unmoved letters. A discard, and a retry that has moved
+    nothing, have no `outcome`."""
 
     move: RedriveMove
     filter: dict[str, str] | None
@@ -448,6 +450,8 @@ class RedriveKind(TaskKind):
             found = self.store.outcome(task.task_id, MOST_COUNTED_OF_MANY if is_listed else MOST_COUNTED)
             outcome = written(OutcomeAnswer, found, result=found.result, words=found.words)
         hidden = {"partition_key": "hidden"} if given and "partition_key" in given else {}
+        if given and "fingerprint" in given:
+            hidden["fingerprint"] = cause_of(given["fingerprint"])
         return {
             "done": job.moved + job.unmoved,
             "move": NAMED[job.asked.move],

@@ -45,6 +45,10 @@ class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ONE_OF: ClassVar[tuple[str, ...]] = ()
     REVEALING: ClassVar[tuple[str, ...]] = ()
 
+    def revealing(self) -> list[str]:
+        """Return the given fields that only a caller who may reveal gives."""
+        return [name for name in self.REVEALING if getattr(self, name) is not None]
+
 
 class Answered(msgspec.Struct, kw_only=True):
     """The shape of an answer."""
@@ -53,15 +57,19 @@ class Answered(msgspec.Struct, kw_only=True):
         """Return the fields whose values quote an event or name a person: only a revealing route shows them."""
         return ()
 
+    def instead(self) -> dict[str, Any]:
+        """Return the values that other routes show in place of such fields."""
+        return dict.fromkeys(self.quoting())
+
 
 def hidden(shown: Any) -> Any:
-    """Return an answer whose quoting fields are null, also in the answers that it holds."""
+    """Return an answer without the values that quote, also in the answers that it holds."""
     if isinstance(shown, list):
         return [hidden(one) for one in shown]
     if not isinstance(shown, Answered):
         return shown
     held = {name: hidden(getattr(shown, name)) for name in shown.__struct_fields__}
-    return type(shown)(**held | dict.fromkeys(shown.quoting()))
+    return type(shown)(**held | shown.instead())
 
 
 AnswerShape = TypeVar("AnswerShape", bound=Answered)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -33,6 +33,7 @@ from core.model.shapes import (
     shape_of,
     written,
 )
+from core.settle.cause import cause_of
 from core.settle.partition_store import Partitions
 from handlers.app import app
 
@@ -117,8 +118,8 @@ class LettersQuery(LetterChoice):
 
 
 class GroupsQuery(LetterChoice):
-    """Letters by cause, the groups with the most open letters first. A `fingerprint` groups the letters of one cause by
-    the values of their messages."""
+    """Letters by cause, the groups with the most open letters first. At the revealing address, a `fingerprint` groups
+    the letters of one cause by the values of their messages."""
 
     limit: GroupsLimit = 50
 
@@ -143,10 +144,14 @@ _Letter: Any = shape_of(ListedLetter, error=str | None)
 
 class LetterAnswer(_Letter):
     """A letter without its body. A held letter waits for `held_behind`, the letter before it of its partition key. Only
-    the revealing routes have `partition_key` and `error`. New statuses and classes may be added."""
+    the revealing routes have `partition_key`, `error`, and after the cause of `fingerprint` a hash of the values of the
+    message. New statuses and classes may be added."""
 
     def quoting(self) -> tuple[str, ...]:
         return ("partition_key", "error")
+
+    def instead(self) -> dict[str, Any]:
+        return {**Answered.instead(self), "fingerprint": cause_of(self.fingerprint)}
 
 
 _Attempt: Any = shape_of(LetterAttempt)
@@ -220,10 +225,19 @@ def list_letters(call: Call[Nothing, LettersQuery, Nothing]) -> LettersAnswer:
 
 @operation("Letters by cause; only the revealing address shows what quotes events", "letters")
 def group_letters(call: Call[Nothing, GroupsQuery, Nothing]) -> GroupsAnswer:
+    """Return the letters by cause."""
+    return _grouped(LetterListing(app().stream).group_letters, call.query)
+
+
+@operation("Letters by cause, or those of one cause by value", "letters")
+def group_values(call: Call[Nothing, GroupsQuery, Nothing]) -> GroupsAnswer:
     """Return the letters by cause, or those of one cause by value."""
-    listing, wanted = LetterListing(app().stream), filter_of(call.query)
-    grouped = listing.group_letters if call.query.fingerprint is None else listing.group_values
-    return GroupsAnswer(groups=[_group(one) for one in grouped(wanted, call.query.limit)])
+    listing = LetterListing(app().stream)
+    return _grouped(listing.group_letters if call.query.fingerprint is None else listing.group_values, call.query)
+
+
+def _grouped(grouped: Callable[[LetterChoice, int], tuple[LetterGroup, ...]], query: GroupsQuery) -> GroupsAnswer:
+    return GroupsAnswer(groups=[_group(one) for one in grouped(filter_of(query), query.limit)])
 
 
 @operation(

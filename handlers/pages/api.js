@@ -5,7 +5,7 @@ import { button, count, dialog, el, fault, field, form, notice, quiet, renew } f
 const KEY = "hubledger.key";
 const SELDOM_MS = 10_000;
 // These routes hide what quotes an event; their twins below revealed/ show it, to those who may.
-const TWINNED = /^(dead-letters(\/(?!preview$).*)?|ledger\/[^/]+\/[^/]+)$/;
+const TWINNED = /^(dead-letters(\/.*)?|ledger\/[^/]+\/[^/]+)$/;
 const HIDDEN = "Messages are hidden: this key or account may read, but not reveal. No error, property, row or body is shown.";
 let hides = false; // the twins have refused this key
 export const BASE = new URL("../", import.meta.url).pathname; // ".../api/"
@@ -66,7 +66,8 @@ export async function get(path, parameters = {}, headers = {}) {
   const from = `${path}${asked.size ? `?${asked}` : ""}`;
   const ofKey = path === "ledger" && asked.has("key");
   if (!ofKey && !TWINNED.test(path)) return answered(await send(from, { headers }));
-  const onlyRevealed = ofKey || asked.has("body") || asked.has("partition_key");
+  const ofValue = asked.get("fingerprint")?.includes(".");
+  const onlyRevealed = ofKey || ofValue || asked.has("body") || asked.has("partition_key");
   if (!hides || onlyRevealed) {
     try {
       return await answered(await send(`revealed/${from}`, { headers }));

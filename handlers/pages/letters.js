@@ -322,10 +322,8 @@ function moveAll(chosen, groups, again, canRetry) {
     renew(preview, previewed(found, move, chosen, groups, again));
   });
   const moves = Object.entries(MOVES).filter(([move]) => move !== "retry" || canRetry);
-  return el("div", {}, "partition_key" in chosen ? quiet("The letters of one partition key have no preview: use the buttons of their causes.")
-      : el("div", { class: "row" }, moves.map(([move, { word, grave }]) =>
-        button(`${word} all`, () => look(move), { class: grave ? "grave calm" : null, id: `redrive-${move}` }))),
-    preview);
+  return el("div", {}, el("div", { class: "row" }, moves.map(([move, { word, grave }]) =>
+    button(`${word} all`, () => look(move), { class: grave ? "grave calm" : null, id: `redrive-${move}` }))), preview);
 }
 
 /** Show what would be moved, and a button that asks for the count and the reason. */

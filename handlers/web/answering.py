@@ -153,7 +153,7 @@ def _room() -> RoomMeans:
 
 
 # The texts of requests that name no person and no thing. Of every other text, also of a room's, a log has a keyed hash.
-NAMELESS = frozenset({"partition_id", "sequence_number", "task_id", "body", "status", "error_class", "fingerprint"})
+NAMELESS = frozenset({"partition_id", "sequence_number", "task_id", "body", "status", "error_class"})
 
 
 def _logged(shape: Shape) -> dict[str, str]:

@@ -36,12 +36,11 @@ def read_path(req: func.HttpRequest, operation: Operation) -> Shape:
 def read_query(req: func.HttpRequest, operation: Operation, level: Level) -> Shape:
     """Read the parameters after the question mark."""
     given = {name: value for name, value in req.params.items() if name.lower() not in OF_THE_HOST}
-    for name in operation.query.REVEALING if level is not REVEALING else ():
-        if name in given:
-            raise invalid(name, "only a revealing address takes this")
     if sum(len(name) + len(value) for name, value in given.items()) > LARGEST_QUERY:
         raise invalid("query", f"all parameters together may have {LARGEST_QUERY} characters")
     read = _typed(given, operation.query)
+    for name in read.revealing() if level is not REVEALING else ():
+        raise invalid(name, "only a revealing address takes this")
     # msgspec reads null, whole numbers as 1e2 and 1.0, and instants as seconds since 1970 too.
     for name, text in given.items():
         value = getattr(read, name)
@@ -82,7 +81,7 @@ def revealing_fields(given: Shape, where: str = "") -> list[str]:
     """Return the places of the given fields that only a caller who may reveal gives, also within its shapes."""
     values = {name: value for name in given.__struct_fields__ if (value := getattr(given, name)) is not None}
     within = [revealing_fields(one, f"{where}{name}.") for name, one in values.items() if isinstance(one, Shape)]
-    return [f"{where}{name}" for name in values if name in given.REVEALING] + list(chain(*within))
+    return [f"{where}{name}" for name in given.revealing()] + list(chain(*within))
 
 
 def _refuse_duplicates(pairs: list[tuple[str, object]]) -> None:

@@ -131,6 +131,7 @@ def test_a_change_that_names_a_key_is_counted_only_for_a_caller_who_may_reveal(f
     redrive = {"move": "discard", "expected_count": 7, "reason": "known poison"}
     asked: dict[str, dict[str, Any]] = {
         "filter.partition_key": {"kind": "redrive", **redrive, "filter": {"partition_key": MARK}},
+        "filter.fingerprint": {"kind": "redrive", **redrive, "filter": {"fingerprint": f"{'0' * 16}.{'0' * 8}"}},
         "keys": {"kind": "replay", "keys": [MARK], "reason": "because"},
         "subjects": {"kind": "erasure", "subjects": [MARK], "reason": "because"},
     }
@@ -163,9 +164,10 @@ def test_a_stop_tells_its_detail_only_where_it_quotes_no_error(filled: Running) 
 def test_each_revealing_answer_logs_one_line_with_who_what_and_which_route(filled: Running) -> None:
     not_here = ("show_replay_diff",)  # there is no job
     routes = [one for one in ROUTES if one.level.name == "revealing" and one.name not in not_here]
+    needs = {"reveal_places": {"key": MARK}, "reveal_preview": {"move": "discard"}}
     for one in routes:
         before = len(revealed(filled))
-        assert ask(one, None, **({"key": MARK} if one.name == "reveal_places" else {})).status == 200
+        assert ask(one, None, **needs.get(one.name, {})).status == 200
         (line,) = revealed(filled)[before:]
         assert (line["route"], line["who"], line["msg"]) == (one.name, "unverified (key holder)", "data revealed")
         assert {name: line[name] for name in PLACES if f"{{{name}}}" in one.template} == {

@@ -114,8 +114,8 @@ BY_LEVEL = {level: names.split() for level, names in {
     "counting": "health_ledger status status_history",
     "reading": "audit_ledger explain_number find_commits group_letters list_aggregations list_letters list_tasks "
     "preview_redrive show_aggregation show_letter show_task",
-    "revealing": "find_homes reveal_groups reveal_letter reveal_letters reveal_number reveal_places reveal_stops "
-    "show_activity show_replay_diff",
+    "revealing": "find_homes reveal_groups reveal_letter reveal_letters reveal_number reveal_places reveal_preview "
+    "reveal_stops show_activity show_replay_diff",
     "changing": "backfill_aggregation cancel_aggregation cancel_task discard_aggregation "
     "forget_erasure_keys open_next_incarnation "
     "pause_aggregation pause_task put_task repair_aggregation resume_aggregation resume_task "

@@ -14,6 +14,7 @@ from hubledger.cli.operate.letters import (
     Where,
     filter_of,
     positions_of,
+    reveals,
     segment,
     short_type,
     table_of,
@@ -158,7 +159,8 @@ def _previewed(at: At, move: str, chosen: dict[str, Any]) -> int:
     """Show the letters that the move would touch, and return their number."""
     if "letters" in chosen:
         return len(chosen["letters"])
-    answer = at.app.get("dead-letters/preview", {"move": move, **chosen["filter"]})
+    place = "revealed/dead-letters/preview" if reveals(chosen["filter"]) else "dead-letters/preview"
+    answer = at.app.get(place, {"move": move, **chosen["filter"]})
     found: Mapping[str, Any] = answer.value
     if at.out.as_json and not found["count"]:
         at.out.json(answer.text)

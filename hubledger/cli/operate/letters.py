@@ -35,8 +35,14 @@ def cause_named(at: At, given: str, query: Mapping[str, str]) -> str:
     return _only(at, f"{found}.{value}", {**query, "fingerprint": found}) if dot else found
 
 
+def reveals(query: Mapping[str, Any]) -> bool:
+    """Return True for a filter that only a revealing address takes: by partition key, or by one value of a cause."""
+    return "partition_key" in query or "." in query.get("fingerprint", "")
+
+
 def _only(at: At, given: str, query: Mapping[str, str]) -> str:
-    groups = at.app.get("dead-letters/groups", {**query, "limit": MOST_CAUSES}).value["groups"]
+    place = "revealed/dead-letters/groups" if "fingerprint" in query else "dead-letters/groups"
+    groups = at.app.get(place, {**query, "limit": MOST_CAUSES}).value["groups"]
     known = [one["fingerprint"] for one in groups]
     fitting = [given] if given in known else [one for one in known if one.startswith(given)]
     if given not in known and len(known) == MOST_CAUSES:
@@ -146,7 +152,7 @@ def list_letters(
     Example: bin/hubledger letters list --status exhausted --class poison
     """
     query = filter_of(at, where, when, key)
-    path = "revealed/dead-letters" if revealed or key is not None else "dead-letters"
+    path = "revealed/dead-letters" if revealed or reveals(query) else "dead-letters"
     rows, following = at.listed(path, "letters", {**query, "limit": limit}, everything)
     if not at.out.as_json:
         at.out.show(table_of(at.out, rows, messages=messages_of(at, query) if rows and not revealed else {}))
@@ -235,7 +241,7 @@ def causes(
     Example: bin/hubledger letters causes --status exhausted --revealed
     """
     query = {**filter_of(at, where, when, key), "limit": limit}
-    found = groups_of(at, query, revealed or key is not None)
+    found = groups_of(at, query, revealed or reveals(query))
     if at.out.as_json:
         return at.out.json(found.text)
     at.out.show(causes_table(at.out, found.value["groups"]))

@@ -227,7 +227,9 @@ def test_a_retry_in_a_child_makes_no_row_of_an_erased_subject_either(world: Eras
     assert rows_of(engine, GONE) == []
 
 
-def test_an_event_whose_error_alone_names_an_erased_subject_leaves_no_letter(world: ErasingWorld, engine: Engine) -> None:
+def test_an_event_whose_error_alone_names_an_erased_subject_leaves_no_letter(
+    world: ErasingWorld, engine: Engine
+) -> None:
     """Neither a new letter, nor an attempt at an old one: a rule of the room knows who belongs together."""
     world.erase(GONE)
     world.transform = changed(fails_as_a_neighbour)

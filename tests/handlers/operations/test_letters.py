@@ -34,22 +34,32 @@ def test_letters_that_differ_by_value_are_one_cause_whose_letters_are_counted_by
     assert (values[0]["examples"], values[0]["letters"]) == (["WINDOW"], 3)
     assert sorted(one["letters"] for one in values) == [1, 1, 3]
     assert {one["fingerprint"].partition(".")[0] for one in values} == {cause["fingerprint"]}
-    for params in ({}, {"fingerprint": cause["fingerprint"]}):  # for who may not see texts
+    for params in ({}, {"fingerprint": cause["fingerprint"]}):  # for who may not see texts, and could guess values
         groups = caused.get("group_letters", **params).body["groups"]
         assert {(one["template"], one["examples"], one["sample"]["error"]) for one in groups} == {(None, None, None)}
+        assert (groups[0]["letters"], groups[0]["variants"], len(groups)) == (5, 3, 1 if params else 2)
+        listed = caused.get("list_letters", **params).body["letters"]
+        previewed = caused.get("preview_redrive", move="discard", **params).body
+        shown = [*groups, *(one["sample"] for one in groups), *listed, *previewed["causes"], *previewed["sample"]]
+        assert [one["fingerprint"] for one in shown if "." in one["fingerprint"]] == []
+    for name in ("list_letters", "group_letters", "preview_redrive"):
+        of_move = {"move": "discard"} if name == "preview_redrive" else {}
+        assert caused.get(name, fingerprint=values[0]["fingerprint"], **of_move).fields == ["fingerprint"]
 
 
 def test_one_value_can_be_listed_and_discarded_alone(caused: Running) -> None:
     cause = caused.get("reveal_groups").body["groups"][0]["fingerprint"]
-    window = caused.get("group_letters", fingerprint=cause).body["groups"][0]["fingerprint"]
-    listed = caused.get("list_letters", fingerprint=window).body["letters"]
+    window = caused.get("reveal_groups", fingerprint=cause).body["groups"][0]["fingerprint"]
+    listed = caused.get("reveal_letters", fingerprint=window).body["letters"]
+    assert caused.get("reveal_preview", move="discard", fingerprint=window).body["count"] == 3
     assert [one["sequence_number"] for one in listed] == ["4", "3", "1"]
     assert listed[0]["error_at"].startswith("transform.py:"), "the line that raised its error"
     assert caused.get("list_letters", cursor="odd").fields == ["cursor"]
     order = {"move": "discard", "filter": {"fingerprint": window}, "expected_count": 3, "reason": "not sold any more"}
     task_id = caused.put("redrive", order).body["task_id"]
     functions()["task_slice"]({"task_id": task_id, "part": None})
-    left = caused.get("group_letters", status="exhausted", fingerprint=cause).body["groups"]
+    assert caused.task(task_id)["filter"] == {"fingerprint": cause}, "who may read could guess the value"
+    left = caused.get("reveal_groups", status="exhausted", fingerprint=cause).body["groups"]
     assert [one["letters"] for one in left] == [1, 1]
 
 

@@ -334,7 +334,7 @@ def app(causes: tuple[str, ...] = (TABLE, OTHER), *, may_reveal: bool = True) ->
             return problem("forbidden", 403, "no")
         reply = full(request)
         if "/groups" in request.path:
-            names = VALUES if "fingerprint=" in request.path else causes
+            names = VALUES if "fingerprint=" in request.path and "/revealed/" in request.path else causes
             told = {**reply.body["groups"][0], "template": "no such kind: …", "examples": ["lamp", "desk"]}
             return Reply({"groups": [{**told, "fingerprint": one} for one in names]})
         if "/dead-letters?" in request.path:
