@@ -209,6 +209,7 @@ def of_letters(to: Recorder) -> None:
 
 def of_redrives(to: Recorder) -> None:
     found = to.get("preview_redrive", move="retry")
+    to.get("reveal_preview", move="discard", partition_key="k")
     to.get("preview_redrive", move="discard", error_class="poison")
     asked = {"move": "retry", "expected_count": found["count"], "filter": {}, **REASON}
     begun = to.put("redrive", asked)
