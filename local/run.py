@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         refuse_port_in_use(options.hub_port, asked_as("--hub-port"))
         refuse_port_in_use(options.port, asked_as("--port"))
         transform = options.transform.transform
-        settings = read_settings({**os.environ, **app_settings("Endpoint=unknown yet", place, transform)})
+        settings = read_settings({**os.environ, **app_settings("Endpoint=sb://unknown-yet/", place, transform)})
         check_transform(settings.transform)
         interruption.listen()
         with (

@@ -94,11 +94,10 @@ def test_a_demo_begins_with_an_empty_store(files: FileServer, server: Server, tm
 
 
 def test_a_database_has_one_local_run_at_a_time(files: FileServer, server: Server) -> None:
-    with closing(on(files)) as other:
-        with prepared(server):
-            assert "a different local run uses database demo" in refusal(other)
-        with prepared(other):
-            assert files.locks
+    with prepared(server), closing(on(files)) as other:
+        assert "a different local run uses database demo" in refusal(other)
+    with closing(on(files)) as other, prepared(other):
+        assert files.locks
 
 
 def test_a_string_without_server_or_database_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

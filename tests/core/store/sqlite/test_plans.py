@@ -28,6 +28,7 @@ WHOLE = {
     *("read_last_batches", "read_replayable", "next_due_at", "count_old_ledger_rows"),
     *("group_letters", "group_letters_of_kind", "cause_matching", "resolve_letters", "delete_retracted"),
 }
+OF_NEWER = {"next_due_at", "delete_retracted"}  # newer SQLite than 3.40 finds their rows without a whole read
 PAGES = (
     "find_texts_to_search",
     "list_letters",
@@ -74,7 +75,7 @@ def test_no_statement_reads_a_growing_table_whole_but_those_that_must(planner: s
         for text in texts_of(name)
         if any(reads_whole(text, step) for step in plan_of(planner, text))
     }
-    assert found == WHOLE
+    assert found | OF_NEWER == WHOLE
     scanning = load_queries("sqlite")["list_letters_of_status"].text.replace(f"INDEXED BY {STATUS}", "NOT INDEXED")
     assert any(reads_whole(scanning, step) for step in plan_of(planner, scanning))
 
