@@ -12,6 +12,7 @@ CHAOS ?= 0
 UNDELIVERABLE ?= 0
 LIKE_AZURE ?= 0
 AGGREGATE ?= 0
+IOT ?= 0
 KEEP ?= 0
 FOLDER ?=
 PORT ?=
@@ -32,7 +33,7 @@ SEEDS ?= 20000
 FIRST ?= 0
 
 # A setting that no target of the call reads would be ignored without a word: `make serve EVENTS=5`.
-OF_DEMO := EVENTS KILL CHAOS UNDELIVERABLE LIKE_AZURE AGGREGATE KEEP PORT WORKERS HOMES RATE TRANSFORM EVENTS_FROM KEY STORE SEED
+OF_DEMO := EVENTS KILL CHAOS UNDELIVERABLE LIKE_AZURE AGGREGATE IOT KEEP PORT WORKERS HOMES RATE TRANSFORM EVENTS_FROM KEY STORE SEED
 SETTINGS_OF_demo := $(OF_DEMO)
 SETTINGS_OF_run := HOMES RATE PORT HUB_PORT TRANSFORM EVENTS_FROM KEY STORE SEED
 SETTINGS_OF_serve := FOLDER PORT
@@ -54,7 +55,7 @@ endif
 help: ## Show the targets and their settings
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  STORE=\"<ODBC string>\" for run, demo, bench and func: the store is on SQL Server (docs/run.md)"
-	@echo "  settings: EVENTS=20000 KILL=0 CHAOS=0 UNDELIVERABLE=0 LIKE_AZURE=0 AGGREGATE=0 KEEP=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security, flight_info or apps.orders; EVENTS_FROM=events.jsonl KEY=field for your own events (docs/run.md); PYTHON=python3"
+	@echo "  settings: EVENTS=20000 KILL=0 CHAOS=0 UNDELIVERABLE=0 LIKE_AZURE=0 AGGREGATE=0 IOT=0 KEEP=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security, flight_info or apps.orders; EVENTS_FROM=events.jsonl KEY=field for your own events (docs/run.md); PYTHON=python3"
 
 $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11 to 3.14, or name one with PYTHON=..." >&2; exit 1; }
@@ -102,8 +103,8 @@ setup: $(VENV)/local.done ## Install what the commands for your own events need
 run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ctrl-C: PORT=7071 and HUB_PORT=5672
 	@ASKED_BY_MAKE=1 $(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(PORT),--port $(PORT)) $(if $(HUB_PORT),--hub-port $(HUB_PORT)) $(PUBLISHED) --seed $(SEED)
 
-demo: $(VENV)/local.done $(if $(filter-out 0,$(AGGREGATE)),needs-java $(VENV)/spark.done) ## Run the same for EVENTS=20000 and prove the result: KILL=3 kills the host three times, CHAOS=1 breaks more, AGGREGATE=1 adds Spark, a killed job and a replay
-	@ASKED_BY_MAKE=1 $(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) $(if $(filter-out 0,$(UNDELIVERABLE)),--undeliverable $(UNDELIVERABLE)) $(if $(filter-out 0,$(LIKE_AZURE)),--like-azure) $(if $(filter-out 0,$(AGGREGATE)),--aggregate) $(if $(filter-out 0,$(KEEP)),--keep) $(if $(PORT),--port $(PORT)) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(PUBLISHED) --seed $(SEED)
+demo: $(VENV)/local.done $(if $(filter-out 0,$(AGGREGATE)),needs-java $(VENV)/spark.done) ## Run the same for EVENTS=20000 and prove the result: KILL=3 kills the host three times, CHAOS=1 breaks more, AGGREGATE=1 adds Spark, a killed job and a replay, IOT=1 sends as an IoT Hub does
+	@ASKED_BY_MAKE=1 $(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) $(if $(filter-out 0,$(UNDELIVERABLE)),--undeliverable $(UNDELIVERABLE)) $(if $(filter-out 0,$(LIKE_AZURE)),--like-azure) $(if $(filter-out 0,$(AGGREGATE)),--aggregate) $(if $(filter-out 0,$(IOT)),--iot) $(if $(filter-out 0,$(KEEP)),--keep) $(if $(PORT),--port $(PORT)) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(PUBLISHED) --seed $(SEED)
 
 needs-java:
 	@if [ -z "$(JAVA)" ]; then echo "$(NO_JAVA)" >&2; exit 1; fi

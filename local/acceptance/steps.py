@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from local.acceptance.hosts import AnyHost
-from local.demo.aggregation import NotReplayed, Range, replay
-from local.demo.operator import open_task
+from local.demo.aggregation import Range, replay
+from local.demo.operator import NotDone, open_task
 from local.feed.businesses import HOMES
 from local.feed.record import published_copies
 from local.recount.recount import recount
@@ -79,7 +79,7 @@ class Acceptance:
             began = time.monotonic()
             try:
                 step(name)
-            except (ChildFailed, NotReplayed, *NO_ANSWER, sqlite3.Error) as error:
+            except (ChildFailed, NotDone, *NO_ANSWER, sqlite3.Error) as error:
                 raise StepFailed(name, error) from error
             seconds[name] = round(time.monotonic() - began, 1)
             print(f"step {name!r} is done after {seconds[name]:g} s", flush=True)
@@ -137,7 +137,7 @@ class Acceptance:
         with reading(self.target.store) as connection:
             chosen = Range(*connection.execute(_RANGE).fetchone())
         self.figures["replayed"] = chosen.last - chosen.first + 1
-        replay(self.target.host.address, chosen, self.pause, lambda line: print(line, flush=True))
+        replay(self.target.host, chosen, self.pause, lambda line: print(line, flush=True))
 
     def _recount(self, name: str) -> None:
         if differences := recount(self.target.store, self.record, HOMES):

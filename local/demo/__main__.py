@@ -11,11 +11,11 @@ from random import Random
 from core.errors import HubledgerError
 from local import serve
 from local.demo import aggregation as aggregating
-from local.demo import chaos
+from local.demo import chaos, devices
 from local.demo.accounting import NOTHING, Accounted, Accounting, NoProgress, Waited
-from local.demo.aggregation import NotReplayed, prove_aggregate
+from local.demo.aggregation import prove_aggregate
 from local.demo.chaos import Chaos, Strikes, blow_plan
-from local.demo.operator import NotOpened, discarding, open_next_incarnation
+from local.demo.operator import NotDone, NotOpened, discarding, open_next_incarnation
 from local.demo.proof import Finished, Proof, prove, report
 from local.feed.businesses import HOMES, Domain, sample_of
 from local.feed.businesses import SETTINGS as OF_A_SAMPLE
@@ -83,6 +83,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--workers", type=none_or_more, default=0, metavar="N", help="N workers instead of the host")
     _add_blows(parser)
     aggregating.add_option(parser)
+    devices.add_option(parser)
     add_domain(parser)
     add_store(parser)
     parser.add_argument(
@@ -100,6 +101,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     if options.store and options.aggregate:
         parser.error("argument --aggregate: here Spark reads only the embedded store: leave --store out")
     aggregating.refuse_unable(parser, options)
+    devices.complete(parser, options)
     return options
 
 
@@ -146,27 +148,31 @@ def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
             elif options.chaos or options.undeliverable:
                 more |= chaos.SETTINGS
             more |= OF_A_SAMPLE if options.transform.sample else {}
+            more |= devices.SETTINGS if options.iot else {}
             of_host = ["--reopen-after", chaos.REOPEN_AFTER, *(["--like-azure"] if options.like_azure else [])]
-            finished = _run(options, Stack(place, children, pause, more, of_host), record)
+            finished, drill = _run(options, Stack(place, children, pause, more, of_host), record)
             if place.server:
                 place.server.copy(place.store)
-    except (ChildFailed, NoProgress, NotOpened, ServerRefused, NotReplayed, aggregating.NotAggregated) as error:
+    except (ChildFailed, NoProgress, NotOpened, ServerRefused, NotDone, aggregating.NotAggregated) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     domain: Domain = options.transform
+    recounted = partial(devices.differences_of, drill) if drill else recount
     proof = prove(
-        finished, place.store, record, partial(recount_sample, domain, place.hub) if domain.sample else recount
+        finished, place.store, record, partial(recount_sample, domain, place.hub) if domain.sample else recounted
     )
     if options.transform.sample:
         for line in letters_by_cause(place.store):
             print(f"letters: {line}")
+    if drill:
+        proof.figures["iot"] = drill.figures
     if options.aggregate:
         figures, differences = prove_aggregate(domain, place.store, print)
         proof = Proof({**proof.figures, **figures}, proof.differences + differences)
     return report(proof)
 
 
-def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
+def _run(options: argparse.Namespace, stack: Stack, record: Path) -> tuple[Finished, devices.Drill | None]:
     """Start all, wait until all is accounted for, and end the consumers in order, so that their logs are whole."""
     emulator = stack.start_emulator("--retain", str(max(100_000, options.events)))
     stack.create_store(options.transform.transform)
@@ -182,9 +188,13 @@ def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
             later = run.in_recreated_hub(consumers, accounted)
             accounted = accounted.followed_by(later)
         if isinstance(consumers, Host) and options.aggregate:
-            aggregating.aggregate_and_replay(consumers.address, stack.place, options.transform, stack.pause)
+            aggregating.aggregate_and_replay(consumers, stack.place, options.transform, stack.pause)
+        drill = None
+        if isinstance(consumers, Host) and options.iot:
+            drill = devices.replay_and_erase(consumers, stack.place, record, stack.pause)
     consumers.end()
-    return Finished(*accounted, accounting.struck, options.workers, consumers.logs, _is_dangerous(options))
+    dangerous = _is_dangerous(options)
+    return Finished(*accounted, accounting.struck, options.workers, consumers.logs, dangerous), drill
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +208,8 @@ class _Run:
     emulator: Child
 
     def operator(self) -> AbstractContextManager[object]:
-        """Return the operator of a dangerous chaos, whose letters block later events."""
-        if _is_dangerous(self.options) and isinstance(self.consumers, Host):
+        """Return the operator of a run whose letters block later events of their key."""
+        if (_is_dangerous(self.options) or self.options.iot) and isinstance(self.consumers, Host):
             return discarding(self.consumers, self.stack.place.live)
         return nullcontext()
 
@@ -210,6 +220,7 @@ class _Run:
         more += ["--duplicates", str(chaos.DUPLICATES)] if own.chaos else []
         more += ["--dangers", "0" if is_later else "1"] if _is_dangerous(own) else []
         more += ["--undeliverable", str(own.undeliverable)] if own.undeliverable and not is_later else []
+        more += devices.FEED if own.iot else ()
         seed = own.seed + is_later
         feed = self.stack.start_feed(FeedOrder(own.transform, own.senders, str(events), own.rate, seed, tuple(more)))
         return Accounting(self.stack, self.consumers, Waited(feed, self.record, own.patience, earlier))
@@ -237,6 +248,7 @@ def _consumers(options: argparse.Namespace, stack: Stack, emulator: Child) -> tu
         return workers, {"kill": workers.kill_one}
     if _is_dangerous(options):
         transform = options.transform.dangerous
+    transform = devices.TRANSFORM if options.iot else transform
     host = Host(stack, transform, (DEADLY, RECYCLED) if _is_dangerous(options) else ())
     return host, Chaos(stack, host, emulator).strikes if options.chaos else {"kill": host.kill_one}
 

@@ -2,7 +2,6 @@
 
 import argparse
 import http.client
-import json
 import os
 import shutil
 import signal
@@ -14,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from core.aggregation.tick import PROGRAM
 from core.model.aggregates import EPOCH, Aggregate
@@ -22,11 +20,11 @@ from core.model.events import Event, SequenceNumber
 from core.model.rows import References, row_table
 from core.remote.spark.local_engine import LocalEngine, LocalSpark
 from core.transforms.loading import load_aggregates, load_transform
-from local.demo.operator import change, open_task
+from local.demo.operator import LOOKS, Addressed, change, done_task
 from local.feed.businesses import FLIGHTS, HOMES, Domain
 from local.recount.aggregates import Recounted, recount_aggregate
 from local.recount.expected import outcome_of
-from local.stack.app_totals import BooksUnavailable, get, reading
+from local.stack.app_totals import reading
 from local.stack.consumers import ticking
 from local.stack.processes import Pause, tail
 from local.stack.stack import Place
@@ -145,8 +143,6 @@ SPARK, LAUNCHER = "org.apache.spark.deploy.SparkSubmit", "org.apache.spark.launc
 _FAILED = "SELECT COUNT(*) FROM aggregation_failure WHERE reason IN (?, ?)"
 _SUBMITTED = "SELECT run_id, run_number, attempt FROM aggregation_run WHERE job = ? AND status = 'submitted'"
 
-LOOK_EVERY = 0.5  # seconds
-
 
 class JobKiller:
     """Kills the jobs of an aggregate, each once, until the app has recorded a killed one.
@@ -220,8 +216,6 @@ def _stats(group: int) -> Iterator[tuple[Path, list[str]]]:
                 yield entry, fields
 
 
-LOOKS = 240  # without anything new: two minutes, and longer on a busy machine, where a look takes longer
-
 # The partition of the newest incarnation with the most rows in committed runs, from its first event to the last one of
 # these runs. A range from the first event on gives each event the states of its time, so the rows are the same.
 _RANGE = """
@@ -234,10 +228,6 @@ FROM aggregation_cut AS c JOIN json_each(c.cut) AS j
 WHERE c.job = ? AND l.kind = 'batch' AND l.stream_id = (SELECT MAX(stream_id) FROM event_stream)
 GROUP BY l.partition_id ORDER BY committed_rows DESC, l.partition_id LIMIT 1
 """
-
-
-class NotReplayed(Exception):
-    """The replay did not end well. The message holds the last answer of the app."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +247,8 @@ def committed_range(store: Path, of: Aggregate) -> Range | None:
     return None if found is None or not found[3] else Range(*found)
 
 
-def replay(address: str, chosen: Range, pause: Pause, show: Callable[[str], object]) -> None:
-    """Replay a range for good, and wait until it is done. Raises NotReplayed when it ends in a different way."""
+def replay(host: Addressed, chosen: Range, pause: Pause, show: Callable[[str], object]) -> None:
+    """Replay a range for good, and wait until it is done. Raises NotDone when it ends in a different way."""
     numbers = f"numbers {chosen.first} to {chosen.last} of partition {chosen.partition_id}"
     show(f"replaying {numbers}, with {chosen.rows:,} rows in committed runs")
     order = {
@@ -268,33 +258,8 @@ def replay(address: str, chosen: Range, pause: Pause, show: Callable[[str], obje
         "dry_run": False,
         "reason": "the demo replays rows that are in the aggregate",
     }
-    try:
-        code, job = open_task(address, "replay", order)
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise NotReplayed(f"the replay has no answer: {error}") from error
-    if code != 201:
-        raise NotReplayed(f"the replay is answered with {code}: {job}")
-    counts = _ended(address, job["task_id"], pause)["counts"]
+    counts = done_task(host, "replay", order, pause)["counts"]
     show(f"replayed {counts['events']:,} events: {counts['rows_retracted']:,} rows were replaced")
-
-
-def _ended(address: str, task_id: str, pause: Pause) -> dict[str, Any]:
-    looks, seen, last = 0, None, ""
-    while looks < LOOKS:
-        try:
-            job: dict[str, Any] = json.loads(get(address, f"/api/tasks/{task_id}"))
-        except (BooksUnavailable, OSError, http.client.HTTPException, ValueError) as error:
-            last = str(error)
-        else:
-            if job["status"] == "done":
-                return job
-            last = f"it is {job['status']}: {job['fault'] or 'no fault is noted'}"
-            if job["status"] in ("failed", "cancelled"):
-                break
-            looks, seen = (looks if job == seen else 0), job
-        looks += 1
-        pause(LOOK_EVERY)
-    raise NotReplayed(f"replay {task_id} is not done: {last}")
 
 
 SUBMIT = Path(sys.executable).parent / "spark-submit"
@@ -378,14 +343,14 @@ def jobs_ended(folder: Path) -> Iterator[None]:
             engine.cancel(job.name)
 
 
-def aggregate_and_replay(address: str, place: Place, domain: Domain, pause: Pause) -> None:
+def aggregate_and_replay(host: Addressed, place: Place, domain: Domain, pause: Pause) -> None:
     """Aggregate all that is committed, replay events whose rows are in the aggregate, and aggregate the replay too."""
     of = aggregate_of_demo(domain)
-    aggregate_all(address, of.name, place.folder, pause)
+    aggregate_all(host.address, of.name, place.folder, pause)
     chosen = committed_range(place.store, of)
     if chosen is not None:  # otherwise the proof reports that the replay is missing
-        replay(address, chosen, pause, lambda line: print(line, flush=True))
-        aggregate_all(address, of.name, place.folder, pause)
+        replay(host, chosen, pause, lambda line: print(line, flush=True))
+        aggregate_all(host.address, of.name, place.folder, pause)
 
 
 def aggregate_all(address: str, job: str, folder: Path, pause: Pause) -> None:

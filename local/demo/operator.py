@@ -1,11 +1,11 @@
-"""The operator of a demo: discard letters that block later events, and open the next incarnation of a recreated hub."""
+"""The operator of a demo: discard letters that block later events, have tasks done, open the next incarnation."""
 
 import http.client
 import json
 import sqlite3
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing, suppress
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -17,6 +17,8 @@ from local.stack.processes import Pause
 from local.stack.sql_server import ServerRefused
 
 LOOK_EVERY = 1.0  # seconds
+LOOK_AT_TASK = 0.5  # seconds
+LOOKS = 240  # without anything new: two minutes, and longer on a busy machine, where a look takes longer
 ANSWER = 60.0  # seconds until the host must answer
 PATIENCE = 120.0  # seconds until a stop must be reported
 ORDER = 500  # letters of one order
@@ -40,6 +42,10 @@ class Addressed(Protocol):
 
 class NotOpened(Exception):
     """The next incarnation could not be opened. The message holds the last answer."""
+
+
+class NotDone(Exception):
+    """A task did not end well. The message holds the last answer of the app."""
 
 
 def discarding(host: Addressed, store: LiveStore, every: float = LOOK_EVERY) -> AbstractContextManager[None]:
@@ -79,6 +85,38 @@ def open_next_incarnation(host: Addressed, pause: Pause) -> None:
 
 def open_task(address: str, kind: str, order: Mapping[str, Any]) -> tuple[int, Any]:
     return change(address, "PUT", f"/api/tasks/{uuid.uuid4()}", {"kind": kind, **order})
+
+
+def done_task(
+    host: Addressed, kind: str, order: Mapping[str, Any], pause: Pause, meanwhile: Callable[[], object] = lambda: None
+) -> dict[str, Any]:
+    """Open a task, do something meanwhile, and return the answer when the task is done.
+
+    Raises NotDone when the task ends in a different way.
+    """
+    try:
+        code, task = open_task(host.address, kind, order)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise NotDone(f"the {kind} has no answer: {error}") from error
+    if code != 201:
+        raise NotDone(f"the {kind} is answered with {code}: {task}")
+    meanwhile()
+    looks, seen, last, id = 0, None, "", task["task_id"]
+    while looks < LOOKS:
+        try:
+            task = json.loads(get(host.address, f"/api/tasks/{id}"))
+        except (BooksUnavailable, OSError, http.client.HTTPException, ValueError) as error:
+            last = str(error)
+        else:
+            if task["status"] == "done":
+                return dict(task)
+            last = f"it is {task['status']}: {task['fault'] or 'no fault is noted'}"
+            if task["status"] in ("failed", "cancelled"):
+                break
+            looks, seen = (looks if task == seen else 0), task
+        looks += 1
+        pause(LOOK_AT_TASK)
+    raise NotDone(f"{kind} {id} is not done: {last}")
 
 
 def change(address: str, method: str, path: str, body: Mapping[str, Any], timeout: float = ANSWER) -> tuple[int, Any]:

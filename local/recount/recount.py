@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -25,7 +25,8 @@ SELECT error_class, partition_key, body, SUM(at_least), SUM(at_most), SUM(found)
     SELECT outcome AS error_class, partition_key, body, at_least, at_most, 0 AS found
     FROM record.event WHERE outcome IN ('poison', 'reference', 'crash', 'refused')
     UNION ALL
-    SELECT error_class, partition_key, body, 0, 0, 1 FROM event_hub_dead_letter WHERE fingerprint <> 'held'
+    SELECT error_class, partition_key, body, 0, 0, 1 FROM event_hub_dead_letter
+    WHERE fingerprint NOT IN ('held', 'erased')
 ) GROUP BY error_class, partition_key, body
 HAVING SUM(found) NOT BETWEEN SUM(at_least) AND SUM(at_most)
 """
@@ -102,12 +103,33 @@ def recount(store: Path, record: Path, domain: Domain | None = None) -> list[str
     the domain must be equal multisets. Without a `domain`, it is the record's.
     """
     with recounting(store, record) as connection:
-        transform = connection.execute("SELECT transform FROM record.feed").fetchone()[0]
-        own = domain or find_domain(transform)
-        multisets = {"outcomes": _OUTCOMES, **own.multisets, "letters": _LETTERS}
-        checks = [*ACCOUNTING, _settled, *(_multiset(name, query) for name, query in multisets.items())]
-        checks += map(_letters_with_rows, own.row_tables)
-        return [difference for check in checks for difference in bounded(check)(connection)]
+        checks = [*ACCOUNTING, _settled, _multiset("outcomes", _OUTCOMES), *_contents(connection, domain)]
+        return _differences(connection, checks)
+
+
+def recount_others(store: Path, record: Path, erased: str) -> list[str]:
+    """Return the differences after an erasure: the ledger has all events, and the other senders have their rows and
+    letters."""
+    with recounting(store, record) as connection:
+        found = _differences(connection, ACCOUNTING)
+    others = record.with_name("record-of-others.db")
+    with closing(sqlite3.connect(_read_only(record), uri=True)) as whole, closing(sqlite3.connect(others)) as copied:
+        whole.backup(copied)
+        copied.execute("DELETE FROM event WHERE partition_key = ?", (erased,))
+        copied.commit()
+    with recounting(store, others) as connection:
+        return found + _differences(connection, _contents(connection, None))
+
+
+def _contents(connection: sqlite3.Connection, domain: Domain | None) -> list[Recounted]:
+    """Return the checks of rows and letters. Without a `domain`, it is the record's."""
+    own = domain or find_domain(connection.execute("SELECT transform FROM record.feed").fetchone()[0])
+    multisets = {**own.multisets, "letters": _LETTERS}
+    return [*(_multiset(name, query) for name, query in multisets.items()), *map(_letters_with_rows, own.row_tables)]
+
+
+def _differences(connection: sqlite3.Connection, checks: Iterable[Recounted]) -> list[str]:
+    return [difference for check in checks for difference in bounded(check)(connection)]
 
 
 @contextmanager

@@ -2,8 +2,10 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -124,6 +126,25 @@ def test_a_demo_in_chaos_proves_it_too_and_has_healed_every_loss_of_the_host(beg
     said = ("killing the functions host", "skipping: the host loses", "cutting every", "locking the store")
     missing = [one for one in (*said, "opened incarnation 2") if not any(line.startswith(one) for line in out)]
     assert missing == []
+
+
+def test_a_demo_of_an_iot_hub_replays_and_forgets_by_device(begin: Begin, tmp_path: Path) -> None:
+    figures, out = proven(begin("local.demo", "--iot", "--events", "1500", "--folder", str(tmp_path)))
+    assert list(figures) == [*KEYS, "kills", "iot"]
+    assert (figures["published"], figures["accounted"], figures["kills"]) == (1_500, 1_500, 1)
+    kills = sum(line.startswith("killing the functions host") for line in out)
+    found = figures["iot"]
+    assert (kills, found["devices_replayed"]) == (2, 5), "one kill while events arrive, one while devices are replayed"
+    assert min(found.values()) > 0
+    (store,) = tmp_path.glob("*/hubledger.db")
+    with closing(sqlite3.connect(store)) as connection:
+        ((keyed, held),) = connection.execute(
+            "SELECT COUNT(partition_key), SUM(fingerprint = 'held') FROM event_hub_dead_letter"
+        ).fetchall()
+        assert keyed > 0 and held > 0
+        assert set(connection.execute("SELECT event_key FROM event_stream")) == {
+            ("system:iothub-connection-device-id",)
+        }
 
 
 @pytest.mark.proof("room")

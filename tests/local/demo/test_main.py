@@ -33,6 +33,8 @@ def test_an_impossible_demo_is_refused_with_one_clear_error(capsys: pytest.Captu
         "--chaos=often": "ignored explicit argument 'often'",
         "--chaos --workers=2": "argument --chaos: it needs the functions host",
         "--undeliverable=5 --transform=flight_info": "argument --undeliverable: such events are only those of home",
+        "--iot --chaos": "argument --iot: it needs the events of home_security and the functions host, without --chaos",
+        "--iot --transform=flight_info": "argument --iot: it needs the events of home_security",
         "--aggregate --workers=2": "it needs the functions host",
         "--aggregate --workers=2 --transform=flight_info": "it needs the functions host",
     }.items():

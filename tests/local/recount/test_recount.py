@@ -8,7 +8,7 @@ import pytest
 from local.feed.businesses import FLIGHTS
 from local.feed.planned_events import Minute
 from local.feed.record import ONCE, Copies
-from local.recount.recount import SHOWN
+from local.recount.recount import SHOWN, recount_others
 from tests.local.feed.builders import flight_story, registration, story
 from tests.local.stores import Fault, Files, first_row, ingest, unnamed, write_record
 
@@ -104,6 +104,19 @@ def test_a_store_with_settled_letters_agrees_too_and_every_planted_fault_is_name
     assert settled.recount() == []
     assert settled.change("SELECT COUNT(*) > 0 FROM event_hub_dead_letter WHERE status = 'resolved'") == [(1,)]
     assert unnamed(SETTLED_FAULTS, settled, tmp_path) == {}
+    ((home,),) = settled.change("SELECT home_id FROM sensor_reading JOIN home USING (home_id) LIMIT 1")
+
+    def kinds() -> set[str]:
+        return {one.partition(": ")[0] for one in recount_others(settled.store, settled.record, home)}
+
+    assert {"sensor_reading", "home"} <= kinds(), "the rows of an erased home"
+    for table in ("sensor_reading", "home_alert", "home"):
+        settled.change(f"DELETE FROM {table} WHERE home_id = '{home}'")
+    blanked = "partition_key = NULL, body = x'', fingerprint = 'erased'"
+    settled.change(f"UPDATE event_hub_dead_letter SET {blanked} WHERE partition_key = '{home}'")
+    assert kinds() == set()
+    settled.change("DELETE FROM home WHERE home_id = (SELECT MIN(home_id) FROM home)")
+    assert kinds() == {"home"}
 
 
 @pytest.mark.slow
