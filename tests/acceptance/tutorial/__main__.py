@@ -24,6 +24,7 @@ CALLED: Mapping[str, tuple[tuple[str, int, str], ...]] = {
     "demo": (
         ("make demo EVENTS=2000 KILL=1 UNDELIVERABLE=5 HOMES=100 RATE=1000 SEED=2", 0, "Proved: each of"),
         ("make demo EVENTS=2000 CHAOS=1 LIKE_AZURE=1", 0, "Proved: each of"),
+        ("make demo EVENTS=2000 IOT=1", 0, "Proved: each of"),
         ("make demo EVENTS=2000 WORKERS=2 TRANSFORM=flight_info", 0, "Proved: each of"),
         ("make demo EVENTS_FROM=bad.jsonl", 2, "TRANSFORM: name the room of the events in bad.jsonl: apps.orders"),
         ("make demo TRANSFORM=apps.orders EVENTS_FROM=bad.jsonl EVENTS=1 KEY=order_id", 0, "1 dead-lettered"),
