@@ -51,10 +51,12 @@ class Erased:
             references_of=None if ask is None else references_of,
             is_erased=self._is_of,
             mentions_erased=self._is_in,
-            quotes_erased=lambda text: any(
-                key.hash_of(one) in self.until for one in candidates_of(text) for key in self.key.both
-            ),
+            quotes_erased=self.quotes,
         )
+
+    def quotes(self, text: str) -> bool:
+        """Return True when a text mentions a subject that was erased at any time."""
+        return any(key.hash_of(one) in self.until for one in candidates_of(text) for key in self.key.both)
 
     def _is_in(self, event: Event, *texts: str) -> bool:
         return self.names(event, words_of_event(event) | candidates_of(*texts))

@@ -168,6 +168,7 @@ Values = dict[str, Any]
 NO_KEYS = "[]"
 _COUNTS = ("written", "filtered", "dead_lettered", "held", "rows_written", "rows_appended")
 STOP_LENGTH = 2_000  # characters of the detail that are stored
+LEFT_OUT = "the detail names an erased subject, so it is left out"
 
 
 class Partitions(HeldLetters):
@@ -318,8 +319,13 @@ class Partitions(HeldLetters):
     def note_stop(
         self, state: PartitionState, reason: StopReason, detail: str, at: datetime, carried: Span | None = None
     ) -> None:
-        """Record that a partition is stopped, or count one more attempt. The next read of its state shows the stop."""
-        values = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at)}
+        """Record that a partition is stopped, or count one more attempt. The next read of its state shows the stop.
+
+        A detail that quotes an erased subject is left out. Nothing is recorded after an erasure that the state does not
+        know: the next attempt records it."""
+        with suppress(ErasureKeyMissing):
+            detail = LEFT_OUT if self.read_erased(state).quotes(detail) else detail
+        values = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at), **known_erasures(state)}
         first, last = (carried.first, carried.last) if carried else (None, None)
         self._change_stops("note_stop", state, reason=reason, carried_from=first, carried_to=last, **values)
 

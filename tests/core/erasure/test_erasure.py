@@ -646,6 +646,23 @@ class Odd(msgspec.Struct):
     """A body of which each other field is unknown."""
 
 
+def test_a_stop_of_a_plan_that_is_older_than_the_erasure_does_not_name_the_subject(world: ErasingWorld) -> None:
+    def noted() -> list[str]:
+        return [one.detail for one in world.store.read_partition(partition()).stops]
+
+    before = world.store.read_partition(partition())
+    world.erase(GONE)
+    world.store.note_stop(before, "outage", f"home {GONE} is not registered", at := read_time(world.store.database))
+    assert noted() == []  # the plan did not know the erasure
+    for name, kept in (
+        (GONE, "the detail names an erased subject, so it is left out"),
+        (STAYS, f"{STAYS} is not known"),
+    ):
+        now = world.store.read_partition(partition())
+        world.store.note_stop(now, "outage", f"{name} is not known", at)
+        assert noted() == [kept]
+
+
 def test_a_name_of_a_field_that_is_the_subject_is_counted_no_longer(world: ErasingWorld, engine: Engine) -> None:
     """The counts are of the time before and after the erasure, and in the memory of a different process."""
     decode, partitions = body_decoder(Odd), Partitions(world.store.database, Memory(timedelta()), KEY)
