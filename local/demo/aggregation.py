@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.aggregation.tick import PROGRAM
-from core.model.aggregates import EPOCH, Aggregate
-from core.model.events import Event, SequenceNumber
+from core.model.aggregates import Aggregate
 from core.model.rows import References, row_table
 from core.remote.spark.local_engine import LocalEngine, LocalSpark
 from core.transforms.loading import load_aggregates, load_transform
@@ -28,6 +27,7 @@ from local.stack.app_totals import reading
 from local.stack.consumers import ticking
 from local.stack.processes import Pause, tail
 from local.stack.stack import Place
+from local.trials.outcomes import event_of
 
 # The usual number of rows, of all tables, that the app writes for an event of a feed.
 _ROWS_PER_EVENT = {HOMES.name: 0.83, FLIGHTS.name: 1.98}
@@ -51,8 +51,7 @@ def rows_per_event(domain: Domain) -> float:
         return _ROWS_PER_EVENT[domain.name]
     transform, states, rows = load_transform(domain.transform), References({}), 1
     for line in domain.sample.lines:  # each with the states of the lines before it
-        event = Event(SequenceNumber(line.number), "", EPOCH, line.key, {}, line.body)
-        for row in outcome_of(transform, event, states).rows:
+        for row in outcome_of(transform, event_of(line, number=line.line), states).rows:
             rows += 1
             if row_table(type(row)).key:
                 states.learn(row)

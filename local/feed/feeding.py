@@ -108,7 +108,8 @@ class _Gateway:
 
 def _bytes(minute: Minute) -> int:
     envelope = ENVELOPE + 4 * len(minute.partition_key or "")
-    return sum(len(event.body) + envelope for event in minute.events)
+    whole = [event.body if event.sent is None else event.sent.envelope for event in minute.events]
+    return sum(len(each) + envelope for each in whole)
 
 
 DEPTH = 16  # the limit of sends that wait in a lane

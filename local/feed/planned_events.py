@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from local.feed.event_file import FileEvent
+
 Fault = Callable[[str], bytes]
 
 UNKNOWN_KINDS = ("smoke", "water_leak", "thermostat", "doorbell")
@@ -110,10 +112,12 @@ E = TypeVar("E", bound=tuple[Any, ...])
 
 
 class PlannedEvent(NamedTuple, Generic[E]):
-    """A body to publish, and its expected outcome, followed by the expected content of its rows."""
+    """A body to publish, and its expected outcome, followed by the expected content of its rows. An event of a file may
+    have `sent` properties."""
 
     body: bytes
     expected: E
+    sent: FileEvent | None = None
 
 
 class Minute(NamedTuple, Generic[E]):

@@ -5,6 +5,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -12,10 +13,14 @@ from azure.eventhub import EventDataBatch, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 from azure.eventhub.exceptions import AuthenticationError, EventHubError
 
+from core.model.events import EPOCH, TIMES, sent_time
+from core.remote.hub.system_properties import FIELDS
 from local.feed.dangers import WireBody, message_of
+from local.feed.event_file import FileEvent
 from local.feed.feeding import Send
 from local.feed.planned_events import LETTERS
 from local.feed.record import ONCE, Copies
+from local.trials.outcomes import event_of
 
 PARTITION_KEY = b"x-opt-partition-key"  # the annotation that holds an event's key
 SEND_TIMEOUT = 30.0  # seconds
@@ -50,6 +55,24 @@ Stamp = Callable[[str | None], tuple[dict[bytes, Any], Mapping[str, Any]]]
 def keyed(key: str | None) -> tuple[dict[bytes, Any], Mapping[str, Any]]:
     """Return the annotation of an event with a partition key."""
     return ({} if key is None else {PARTITION_KEY: key}), {}
+
+
+Parts = tuple[dict[bytes, Any], dict[str, Any], Mapping[str, Any]]
+NOTHING: Parts = ({}, {}, {})
+
+
+def parts_of(event: FileEvent) -> Parts:
+    """Return the annotations, the properties of the message as the SDK names them, and the application properties of an
+    event of a file. The bytes of `user-id` are not in a file."""
+    found = event_of(event).sent_annotations
+    for name in TIMES & found.keys():
+        found[name] = sent_time(found[name])
+    fields = {name.replace("-", "_"): found.pop(name) for name in FIELDS if name in found}
+    fields.pop("user_id", None)
+    for name, value in fields.items():
+        if isinstance(value, datetime):
+            fields[name] = (value - EPOCH) // timedelta(milliseconds=1)
+    return {name.encode(): value for name, value in found.items()}, fields, event.properties
 
 
 class Publisher:
@@ -109,14 +132,18 @@ class Publisher:
         for minute in send.minutes:
             annotations, properties = self._stamp(minute.partition_key)
             for event in minute.events:
-                more = {**properties, **(self._properties if event.expected[0] in LETTERS else {})}
+                own, fields, given = NOTHING if event.sent is None else parts_of(event.sent)
+                more = {**given, **properties, **(self._properties if event.expected[0] in LETTERS else {})}
                 if isinstance(event.body, WireBody):
                     raw: Any = batch  # the SDK cannot encode every message
                     raw._message[5].append(message_of(event.body, minute.partition_key, more))
                     raw._count += 1
                     continue
                 message = AmqpAnnotatedMessage(
-                    data_body=event.body, annotations=annotations or None, application_properties=more or None
+                    data_body=event.body,
+                    annotations={**own, **annotations} or None,
+                    application_properties=more or None,
+                    **({"properties": fields} if fields else {}),
                 )
                 batch.add(message)
         return batch

@@ -67,7 +67,7 @@ class Record:
     def add(self, minute: Minute, copies: Copies) -> None:
         """Record a published minute, with the copies that may be in the hub."""
         key, least, most, number = minute.partition_key, copies.at_least, copies.at_most, self._number
-        for body, expected in minute.events:
+        for body, expected, _ in minute.events:
             number += 1
             stored = body if expected[0] in LETTERS else None
             self._rows.append((number, key, least, most, *expected, stored))

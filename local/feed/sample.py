@@ -3,14 +3,14 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from core.model.property_values import is_whole
-from local.feed.event_file import UnusableFile, events_in
+from local.feed.event_file import FileEvent, UnusableFile, events_in
 from local.feed.planned_events import Minute, PlannedEvent
 
 PUBLISHED = "published"  # the outcome in the record: the transform decides about the rest
@@ -24,32 +24,24 @@ class NoSuchKey(UnusableFile):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the file: its number, its bytes without the line's end, and its partition key, if it has one."""
-
-    number: int
-    body: bytes
-    key: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Sample:
-    """The lines of a file that are not empty, keyed by a field of their JSON. None: no line has a key."""
+    """The events of a file, keyed by a field of their JSON. Without a field, an event has the key of its envelope."""
 
     path: Path
-    lines: tuple[Line, ...]
+    lines: tuple[FileEvent, ...]
     key: str | None = None
 
     def __str__(self) -> str:
         """Return the name of the file, its number of lines and its key, for people."""
         lines = "1 line" if len(self.lines) == 1 else f"{len(self.lines):,} lines"
-        return f"{_shown(self.path)} ({lines}), {f'keyed by {self.key}' if self.key else 'without a key'}"
+        keys = "with keys of their own" if any(line.key for line in self.lines) else "without a key"
+        return f"{_shown(self.path)} ({lines}), {f'keyed by {self.key}' if self.key else keys}"
 
 
-def read_sample(path: Path) -> tuple[Line, ...]:
-    """Return the lines of a file that are not empty, without keys. Raises UnusableFile."""
+def read_sample(path: Path) -> tuple[FileEvent, ...]:
+    """Return the events of a file. Raises UnusableFile when it has none."""
     try:
-        lines = tuple(Line(each.line, each.body) for each in events_in(path))
+        lines = tuple(events_in(path))
     except OSError as error:
         raise UnusableFile(f"{_shown(path)} cannot be read: {error.strerror}") from None
     if not lines:
@@ -57,10 +49,10 @@ def read_sample(path: Path) -> tuple[Line, ...]:
     return lines
 
 
-def keyed_by(path: Path, lines: Sequence[Line], field: str) -> Sample:
+def keyed_by(path: Path, lines: Sequence[FileEvent], field: str) -> Sample:
     """Return the lines with their partition keys. Raises NoSuchKey when no line has one, and UnusableFile when one is
     too long."""
-    keyed = tuple(Line(line.number, line.body, _text(_fields(line.body).get(field))) for line in lines)
+    keyed = tuple(replace(line, key=_text(_fields(line.body).get(field))) for line in lines)
     if all(line.key is None for line in keyed):
         names = sorted({name for line in lines for name, value in _fields(line.body).items() if _text(value)})
         could = f"name one of {', '.join(names[:MOST_NAMES])}" if names else "no line has any such field: name none"
@@ -68,11 +60,11 @@ def keyed_by(path: Path, lines: Sequence[Line], field: str) -> Sample:
     for line in keyed:
         if line.key is not None and len(line.key) > LONGEST_KEY:
             length = f"{len(line.key)} characters, and a partition key has {LONGEST_KEY} at most: name another field"
-            raise UnusableFile(f"{_shown(path)}, line {line.number}: {field} has {length}")
+            raise UnusableFile(f"{_shown(path)}, line {line.line}: {field} has {length}")
     return Sample(path, keyed, field)
 
 
-def likeliest_key(lines: Sequence[Line], columns: Sequence[str]) -> str | None:
+def likeliest_key(lines: Sequence[FileEvent], columns: Sequence[str]) -> str | None:
     """Return the field of most lines that is named like one of the columns, the first of several, or None without any.
 
     The field orderId is named like the column order_id.
@@ -93,7 +85,8 @@ def sample_minutes(sample: Sample, events: int | None, seed: int, duplicates: fl
         line = sample.lines[number % len(sample.lines)]
         copies = 2 if chance.random() < duplicates and left != 1 else 1
         left = None if left is None else left - copies
-        yield Minute(line.key, [PlannedEvent(line.body, (PUBLISHED, line.number))] * copies)
+        planned = PlannedEvent(line.body, (PUBLISHED, line.line), None if line.is_bare else line)
+        yield Minute(line.key, [planned] * copies)
 
 
 def _fields(body: bytes) -> dict[str, Any]:

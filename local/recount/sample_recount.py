@@ -94,7 +94,7 @@ def _is_row(ordinal: int, row: Row, found: Appended) -> bool:
 def _hub(sample: Sample, events: Sequence[tuple[str, Event]], connection: sqlite3.Connection) -> Iterator[str]:
     """Compare the bodies and the keys in the hub with the published lines of the file."""
     in_hub = Counter((event.partition_key, event.body) for _, event in events)
-    bodies = {line.number: line.body for line in sample.lines}
+    bodies = {line.line: line.body for line in sample.lines}
     least: Counter[tuple[str | None, bytes]] = Counter()
     most: Counter[tuple[str | None, bytes]] = Counter()
     for key, line, at_least, at_most in connection.execute(_RECORDED):

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 from core.model.events import Event, SequenceNumber
 from core.model.rows import Row, RowTable, row_table
 from local.event_hubs.codec import decode
-from local.event_hubs.sections import DATA, MESSAGE_ANNOTATIONS, sections
+from local.event_hubs.sections import APPLICATION_PROPERTIES, DATA, MESSAGE_ANNOTATIONS, sections
+from local.functions_host.event_hub_inputs import json_annotations, json_message_properties, json_properties
 from local.recount.expected import Place
 from local.stack.app_totals import reading
 
 PARTITION_KEY = "x-opt-partition-key"
+_MAPS = {MESSAGE_ANNOTATIONS: json_annotations, APPLICATION_PROPERTIES: json_properties}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EVENTS = """
 SELECT partition_id, sequence_number, "offset", enqueued_at, payload FROM event ORDER BY partition_id, sequence_number
@@ -27,20 +29,21 @@ def read_log(file: Path) -> Iterator[tuple[str, Event]]:
     with reading(file) as connection:
         for partition_id, number, offset, enqueued_at, payload in connection.execute(_EVENTS):
             at = _EPOCH + timedelta(milliseconds=enqueued_at)
-            key, body = _read(payload)
-            yield partition_id, Event(SequenceNumber(number), str(offset), at, key, {}, body)
+            yield partition_id, Event(SequenceNumber(number), str(offset), at, *_read(payload))
 
 
-def _read(payload: bytes) -> tuple[str | None, bytes]:
-    """Return the partition key and the body of a message. A feed publishes no properties."""
-    key, data = None, []
-    for code, _, at, _ in sections(payload):
-        if code == MESSAGE_ANNOTATIONS:
-            annotations: dict[Any, Any] = decode(payload, at)[0]
-            key = annotations.get(PARTITION_KEY)
+def _read(payload: bytes) -> tuple[str | None, dict[str, Any], bytes, dict[str, Any]]:
+    """Return the partition key, properties, body and system properties of a message, as the host has them."""
+    found: dict[int, dict[str, Any]] = {}
+    data = []
+    for code, _, at, end in sections(payload):
+        if code in _MAPS:
+            found[code] = _MAPS[code](payload[at:end])
         elif code == DATA:
             data.append(decode(payload, at)[0])
-    return key, b"".join(data)
+    system = found.get(MESSAGE_ANNOTATIONS, {})
+    sent = system | json_message_properties(payload)
+    return system.get(PARTITION_KEY), found.get(APPLICATION_PROPERTIES, {}), b"".join(data), sent
 
 
 _LETTERS = """

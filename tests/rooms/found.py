@@ -12,10 +12,9 @@ from core.model.rows import ReferenceKey, Row, row_table
 from core.model.transforms import Transform
 from core.transforms.loading import TRANSFORM, Room, load_transform, module_of
 from local.feed.businesses import UnknownDomain, folder_of, transform_named
-from local.feed.event_file import samples_in
-from local.feed.sample import Line, read_sample
-from local.trials.outcomes import Outcome, outcome_of
-from tests.fakes.builders import event
+from local.feed.event_file import FileEvent, samples_in
+from local.feed.sample import read_sample
+from local.trials.outcomes import Outcome, event_of, outcome_of
 
 ROOT = Path(__file__).parents[2]
 PARTITIONS = 3
@@ -44,20 +43,20 @@ def transform_of(room: Room) -> Transform:
     return load_transform(room.name)
 
 
-def lines_of(room: Room) -> tuple[Line, ...]:
-    """Return the lines with the sample events, as a demo publishes them. Raises UnusableSample."""
+def lines_of(room: Room) -> tuple[FileEvent, ...]:
+    """Return the lines with the sample events, as a demo publishes them. Raises UnusableFile."""
     return read_sample(samples_in(room.folder))
 
 
-def samples_of(room: Room) -> list[bytes]:
-    return [line.body for line in lines_of(room)]
+def samples_of(room: Room) -> list[Event]:
+    return [event_of(line, number=number) for number, line in enumerate(lines_of(room))]
 
 
 def outcomes_of(room: Room) -> list[Outcome]:
     transform, known = transform_of(room), dict[ReferenceKey, Row]()
     found = []
-    for number, body in enumerate(samples_of(room)):
-        found.append(outcome_of(transform, event(number, body), known.values()))
+    for event in samples_of(room):
+        found.append(outcome_of(transform, event, known.values()))
         known.update(_states(found[-1].rows))
     return found
 
@@ -67,11 +66,11 @@ def known_after(room: Room) -> list[Row]:
 
 
 def logs_of(room: Room) -> dict[str, list[Event]]:
-    transform, bodies, groups = transform_of(room), samples_of(room), list[tuple[set[ReferenceKey], list[int]]]()
-    for number, (body, outcome) in enumerate(zip(bodies, outcomes_of(room), strict=True)):
+    transform, samples, groups = transform_of(room), samples_of(room), list[tuple[set[ReferenceKey], list[int]]]()
+    for number, (event, outcome) in enumerate(zip(samples, outcomes_of(room), strict=True)):
         keys = {key for key, _ in _states(outcome.rows)}
         with suppress(Exception):  # a sample whose references cannot be read has none
-            keys |= set(transform.references_of(event(number, body))) if transform.references_of else set()
+            keys |= set(transform.references_of(event)) if transform.references_of else set()
         joined = [one for one in groups if one[0] & keys]
         numbers = sorted([number, *(each for _, found in joined for each in found)])
         groups = [one for one in groups if one not in joined]
@@ -79,7 +78,8 @@ def logs_of(room: Room) -> dict[str, list[Event]]:
     logs: dict[str, list[int]] = {}
     for place, (_, numbers) in enumerate(sorted(groups, key=lambda group: group[1])):
         logs.setdefault(str(place % PARTITIONS), []).extend(numbers)
-    return {id: [event(at, bodies[one]) for at, one in enumerate(sorted(numbers))] for id, numbers in logs.items()}
+    lines = lines_of(room)
+    return {id: [event_of(lines[one], number=at) for at, one in enumerate(sorted(each))] for id, each in logs.items()}
 
 
 def _package_of(name: str) -> str:

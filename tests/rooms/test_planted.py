@@ -246,5 +246,5 @@ def test_the_samples_are_the_events_that_a_demo_publishes(tmp_path: Path) -> Non
     with planted_room(tmp_path) as room:
         bodies = SAMPLES.encode().splitlines()
         (room.folder / "events.jsonl").write_bytes(b"\xef\xbb\xbf" + b"\r\n\r\n".join(bodies) + b"\n")
-        assert samples_of(room) == bodies
-        assert [line.number for line in lines_of(room)] == [1, 3, 5, 7, 9]
+        assert [each.body for each in samples_of(room)] == bodies
+        assert [line.line for line in lines_of(room)] == [1, 3, 5, 7, 9]

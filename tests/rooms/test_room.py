@@ -58,7 +58,7 @@ from tests.sql.grants import grants_of
 def test_a_sample_becomes_rows_nothing_or_a_letter_with_a_reason(room: Room) -> None:
     faults = []
     for line, found in zip(lines_of(room), outcomes_of(room), strict=True):
-        where = f"events.jsonl:{line.number}: {shown(line.body)}"
+        where = f"events.jsonl:{line.line}: {shown(line.body)}"
         if found.error is not None and not isinstance(found.error, PoisonEvent | MissingReference):
             faults.append(f"{where} raised {found}: raise PoisonEvent for a bad event")
         elif fault := fault_of_rows(transform_of(room), found.rows):
@@ -214,7 +214,7 @@ def refused(row: Row) -> Row | None:
 
 def test_a_row_that_a_column_refuses_is_a_letter_and_no_other_is(room: Room, store: Store, engine: Engine) -> None:
     samples = zip(samples_of(room), outcomes_of(room), strict=True)
-    refusable = [body for body, outcome in samples if any(map(refused, outcome.rows))]
+    refusable = [event.body for event, outcome in samples if any(map(refused, outcome.rows))]
     assert refusable, "no sample becomes a row with a field besides its key, so no row can be refused"
     transform, bad = transform_of(room), refusable[-1]
 

@@ -10,8 +10,9 @@ from local.demo import aggregation
 from local.demo.aggregation import NoAggregate, NotAggregated, Range, rows_per_event
 from local.demo.proof import Finished, Proof, prove, report
 from local.feed.businesses import HOMES, domain_of_sample
+from local.feed.event_file import FileEvent
 from local.feed.record import ONCE, Copies
-from local.feed.sample import Line, Sample
+from local.feed.sample import Sample
 from local.stack.app_totals import Books
 from tests.local.conftest import Host
 from tests.local.feed.builders import story
@@ -134,7 +135,7 @@ def test_a_failed_run_ends_the_aggregation_with_its_reason_and_its_last_words(ho
 
 def test_the_rows_of_a_line_are_counted_with_the_states_of_the_lines_before_it() -> None:
     path = Path("examples/home_security/events.jsonl")
-    lines = tuple(Line(number, body) for number, body in enumerate(path.read_bytes().splitlines(), 1))
+    lines = tuple(FileEvent(number, body) for number, body in enumerate(path.read_bytes().splitlines(), 1))
     rows = 1 + sum(len(one.rows) for one in outcomes_of(room_named(HOMES.transform)))
     assert rows_per_event(domain_of_sample(HOMES.transform, Sample(path, lines))) == pytest.approx(rows / len(lines))
     assert rows_per_event(HOMES) == 0.83

@@ -16,7 +16,7 @@ from azure.eventhub.exceptions import (
 from core.errors import PoisonEvent
 from core.model.events import Event
 from core.model.rows import References
-from core.remote.hub.events import to_event
+from core.remote.hub.events import to_event, to_host_event
 from local.event_hubs.events import read_publication
 from local.feed import devices
 from local.feed.dangers import KINDS, fields, map_property, sequence, short_decimal, text
@@ -25,6 +25,7 @@ from local.feed.homes import HomeScript, HomeShares, home_minutes, registration_
 from local.feed.planned_events import POISON, WRITTEN, ZONES, Minute
 from local.feed.publisher import NOT_FINITE, Publisher, Resends
 from local.feed.record import Copies
+from local.feed.sample import Sample, read_sample, sample_minutes
 from local.functions_host.sdk_messages import Delivery, delivery_of
 from tests.fakes import trigger_events
 from tests.local.feed.builders import minute, registration, send
@@ -162,3 +163,29 @@ def test_an_event_of_a_device_is_encoded_as_an_iot_hub_s_and_is_refused_from_a_d
     assert home.home_id == "dev-1"  # type: ignore[attr-defined]
     with pytest.raises(PoisonEvent, match="device dev-2 sent an event of a different home"):
         devices.transform(events[1], References({}))
+
+
+SYSTEM: dict[str, object] = {
+    "message-id": "m-1", "subject": "s", "correlation-id": "c-1", "content-type": "text/plain", "group-sequence": 4,
+    "content-encoding": "gzip", "creation-time": "2026-01-02T03:04:05.12+00:00", "x-opt-kafka-key": "a2V5LTE=",
+    "iothub-connection-device-id": "d-1", "iothub-enqueuedtime": "2026-01-02T03:04:05.1Z",
+}  # fmt: skip
+
+
+def test_an_event_of_a_file_is_published_with_all_that_it_has(resends: Resends, tmp_path: Path) -> None:
+    sent = {"partition_key": "p-1", "properties": {"cloudEvents:id": "A-1", "n": 7}, "system_properties": SYSTEM}
+    file = tmp_path / "events.jsonl"
+    lines = [
+        {"$event": {"body": {"id": 1}, **sent}},
+        {"$event": {"base64": "AP8=", "properties": {"a": "b"}}},
+        {"id": 2},
+    ]
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in lines), encoding="utf-8")
+    minutes, hub = list(sample_minutes(Sample(file, read_sample(file)), 3, 1, 0.0)), Hub()
+    Publisher(hub, go_on, resends).publish(send(*minutes))
+    messages = [trigger_events.handed_out(bytes(each)) for each in hub.taken[0]._message[5]]
+    whole, raw, bare = (to_host_event(trigger_events.received(each)) for each in messages)
+    assert (whole.partition_key, whole.body, whole.properties) == ("p-1", b'{"id": 1}', sent["properties"])
+    assert whole.sent_annotations == SYSTEM
+    assert (raw.partition_key, raw.body, raw.properties, raw.sent_annotations) == (None, b"\0\xff", {"a": "b"}, {})
+    assert (bare.partition_key, bare.body, bare.properties, bare.sent_annotations) == (None, b'{"id": 2}', {}, {})

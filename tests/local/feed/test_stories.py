@@ -53,7 +53,7 @@ def test_the_feed_expects_the_outcomes_of_the_app_for_homes() -> None:
 def test_the_feed_expects_the_outcomes_of_the_app_for_flights() -> None:
     transform, seen = load_transform("examples.flight_info"), Counter[str]()
     for minute in flight_story(events=6_000):
-        for body, expected in minute.events:
+        for body, expected, _ in minute.events:
             found = settled(transform, body, minute.partition_key)
             seen[expected.outcome] += 1
             if expected.outcome == POISON:

@@ -9,12 +9,15 @@ import pytest
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.loading import load_transform, rooms_of
 from local.event_hubs.codec import Raw, Symbol, encode
+from local.event_hubs.events import Event as HubEvent
 from local.event_hubs.events import Unstamped, stamp
 from local.event_hubs.log import Disk
 from local.feed.businesses import Domain
 from local.feed.planned_events import Minute
 from local.feed.record import ONCE
 from local.recount.sample_recount import recount_sample
+from local.recount.stored import read_log
+from tests.fakes import trigger_events
 from tests.local.stores import PARTITIONS, Fault, Files, first_row, ingest, settle_letters, shop, unnamed, write_record
 
 EVENTS = 360
@@ -150,3 +153,15 @@ def test_states_that_come_from_other_partitions_may_be_of_any_time_but_must_be_s
     assert made.recount() == []
     made.change(tiers.format(2))
     assert made.kinds() == {"shop_order_line"}
+
+
+def test_an_event_of_the_hub_s_file_is_the_one_that_the_real_trigger_gave(tmp_path: Path) -> None:
+    rows = trigger_events.delivered()
+    with closing(Disk(tmp_path / "hub.db")) as disk:
+        disk.add("telemetry", "0", [HubEvent(number, number, 0, one.message) for number, one in enumerate(rows)])
+        disk.commit()
+    found = [event for _, event in read_log(tmp_path / "hub.db")]
+    for one, ours in zip(rows, found, strict=True):
+        given = one.event()
+        for name in ("partition_key", "properties", "body", "sent_annotations"):
+            assert getattr(ours, name) == getattr(given, name), (one.name, name)
