@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from itertools import chain
 from typing import Annotated, Any
 
 import msgspec
@@ -169,6 +170,10 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
                 pipelines.place(Order(job, "repair", task.requested_by, why, at, days=Days(*wanted)), standing)
     if missing:
         raise ErasureWaits(f"the windows of its days are computed again: {', '.join(missing)}")
+    if stale := sorted(
+        chain(*(own.store.read_standing(job).stale for job in own.jobs))
+    ):  # they may have what the repair took away from SQL
+        raise ErasureWaits(f"tables of the lake are stale: {', '.join(stale)}")
     aggregates = [find_aggregate(job) for job in own.jobs if not is_rows_job(job)]
     return (*notes, *_delete_windows(erased, own.lake, aggregates, own.store))
 

@@ -108,6 +108,20 @@ def test_the_days_of_a_repair_are_all_on_which_the_subject_has_windows_or_had_ro
     assert "home_activity: the windows of 2026-01-01 to 2026-01-05 were computed again" in erased_by(task).notes
 
 
+def test_an_erasure_waits_for_the_stale_tables_of_the_lake(world: Aggregated) -> None:
+    world.run(on(0))
+    note_stale = world.aggregation.store.note_stale
+    note_stale(HOME_ACTIVITY, {"gold/home_activity": "2026-01-01T00:00:00.000000Z"})
+    with pytest.raises(ErasureWaits, match="computed again: home_activity"):  # which may heal the table
+        world.erase(GONE)
+    assert world.run(on(0, readings=0), whole=True).kind == "repair"
+    (task,) = world.erasing.tasks.read(1, 1, kind="erasure")
+    with pytest.raises(ErasureWaits, match="tables of the lake are stale: gold/home_activity"):
+        world.drive(task)
+    note_stale(HOME_ACTIVITY, {})
+    assert world.drive(task).status == "done"
+
+
 def cancelled(world: Aggregated, *subjects: str) -> Task:
     """Erase the first piece of some subjects, and no more."""
     task, world.numbers = world.ask_erasure(*subjects), 1
