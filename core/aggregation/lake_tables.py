@@ -121,7 +121,7 @@ class Lake(Protocol):
         """Return True when a file of a change is no longer in the lake, or has a different size."""
 
     def check_log(self, table: str) -> None:
-        """Raise LakeDamaged for a table with an emptied entry of its log, of which a reader notices nothing."""
+        """Raise LakeDamaged for a table with an entry of its log that has no action: a reader would notice nothing."""
 
     def remove_log(self, table: str) -> None:
         """Remove the log of a table, so that there is none until the next commit."""

@@ -31,6 +31,7 @@ def maintain_job(own: Aggregation, job: str) -> str:
     did, stale = [], {table: at for table, at in standing.stale.items() if not table.endswith(OF_FILES)}
     since = dict(stale)
     for table in tables_of(job):
+        own.lake.check_log(table)  # a checkpoint would hide its damage for good
         found = own.lake.read_table(table, job)  # refuses a table that is not ours
         if own.lake.lacks(table, found.files):
             name = f"{table}{OF_FILES}"

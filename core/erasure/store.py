@@ -17,7 +17,7 @@ from core.model.policies import SubjectKey
 from core.model.rows import row_table
 from core.model.shapes import Answered
 from core.replay.store import opened_key
-from core.settle.mentions import ERASED_WORD, Mentions, body_text, mention_of, needles_of
+from core.settle.mentions import ERASED_WORD, Mentions, mention_of, needles_of
 from core.store.columns import (
     day_of,
     decoded,
@@ -222,7 +222,7 @@ class Erasures:
             for kind, number, attempt, body, *texts in (
                 self.database.ask("read_texts_to_search", **values) if chosen else []
             )
-            if mentions([body_text(bytes(body or b"")), *filter(None, texts)])
+            if mentions([bytes(body or b""), *filter(None, texts)])
         ]
         last = chosen[-1] if len(chosen) < len(found) or len(found) == AT_ONCE else reach.last
         return sorted(named, key=lambda one: one[1:]), last

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 
 import msgspec
 
@@ -16,7 +17,7 @@ from core.model.events import Event
 from core.model.policies import SubjectKey
 from core.model.rows import ReferenceKey, References, Row, row_table
 from core.model.transforms import Transform
-from core.settle.mentions import body_text, candidates_of, composed
+from core.settle.mentions import body_text, candidates_of, composed, sized_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Erased:
         return any(key.hash_of(one) in self.until for one in candidates_of(text) for key in self.key.both)
 
     def _is_in(self, event: Event, *texts: str) -> bool:
-        return self.names(event, words_of_event(event) | candidates_of(*texts))
+        return self.names(event, chain(words_of_event(event), candidates_of(*texts), sized_texts(event.body)))
 
     def _is_of(self, event: Event) -> bool:
         return self.names(event, [key for key in (event.key, event.partition_key) if key is not None])

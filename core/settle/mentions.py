@@ -4,8 +4,8 @@ A mention is the subject as a word: no letter, digit, underscore or hyphen stand
 joins it to a further word. So `ann-7` is not in `ann-70`, and `anna` is not in `anna.smith`. A text has its own
 words and those that remain when its escapes are read: `%20` and `+` of addresses, `\\u00eb` and `\\\\` of JSON, and
 `&amp;` of HTML, up to three times one in the other. Both are composed (NFC) before they are compared, so `e` with
-a diaeresis is one letter or two. A body is UTF-8, or UTF-16 with a byte order mark. What is compressed, encrypted
-or in Base64 mentions nobody.
+a diaeresis is one letter or two. A body is UTF-8, or UTF-16 with a byte order mark. In a body that is no text a subject
+counts wherever its octets stand. What is compressed, encrypted or in Base64 mentions nobody.
 """
 
 import re
@@ -25,7 +25,10 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 DEPTH = 3  # escapes within escapes
 MOST_NEEDLES = 50
 
-Mentions = Callable[[Iterable[str]], bool]
+_BINARY = re.compile("[\0-\x08\x0b\x0e-\x1f\x7f\ufffd]")  # also stands for octets that are no UTF-8
+_PRINTED = re.compile(rb"[^\0-\x1f\x7f]+")
+
+Mentions = Callable[[Iterable[str | bytes]], bool]
 
 
 def body_text(body: bytes) -> str:
@@ -44,11 +47,17 @@ def views_of(text: str) -> Iterator[str]:
 
 
 def mention_of(subjects: Sequence[str]) -> Mentions:
-    """Return a function that tells whether any of some texts mentions a subject."""
-    pattern = _pattern(subjects)
+    """Return a function that tells whether any of some texts and bodies mentions a subject."""
+    pattern, octets = _pattern(subjects), [one.encode("utf-8", "replace") for one in subjects]
 
-    def mentions(texts: Iterable[str]) -> bool:
-        return any(pattern.search(composed(view)) for text in texts for view in views_of(text))
+    def mentions(texts: Iterable[str | bytes]) -> bool:
+        for given in texts:
+            text = body_text(given) if isinstance(given, bytes) else given
+            if any(pattern.search(composed(view)) for view in views_of(text)):
+                return True
+            if isinstance(given, bytes) and _BINARY.search(text) and any(one in given for one in octets):
+                return True
+        return False
 
     return mentions
 
@@ -81,6 +90,19 @@ def candidates_of(*texts: str) -> set[str]:
                 found.update(first.string[first.start() : last.end()] for last in words[at : at + MOST_WORDS])
             found.add(composed(view))
     return found
+
+
+def sized_texts(body: bytes) -> Iterator[str]:
+    """Yield the texts of a body that is no text: each stands after an octet that tells its length as Avro, CBOR,
+    MessagePack or Protobuf do."""
+    if not _BINARY.search(body_text(body)):
+        return
+    for run in _PRINTED.finditer(body):
+        for at in range(max(run.start(), 1), run.end()):
+            octet = body[at - 1]
+            for length in {octet, octet >> 1, octet - 0x60, octet - 0xA0}:
+                if 0 < length <= run.end() - at:
+                    yield composed(body[at : at + length].decode("utf-8", "replace"))
 
 
 def _pattern(subjects: Sequence[str]) -> re.Pattern[str]:

@@ -27,6 +27,7 @@ from core.remote.spark.lake_storage import Storage
 _KINDS = {"string": "string", "bigint": "long", "int": "integer", "double": "double", "boolean": "boolean"}
 _KINDS |= {"timestamp": "timestamp", "date": "date"}
 _NAMES = {delta: spark for spark, delta in _KINDS.items()}
+ACTIONS = frozenset({"add", "remove", "metaData", "protocol", "txn", "commitInfo", "cdc", "domainMetadata"})
 LOG, ENTRY = "_delta_log", 20  # the folder of a table's log, and the digits of an entry's number
 
 
@@ -35,6 +36,7 @@ class DeltaLake:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self._read_entries: dict[str, set[tuple[str, int]]] = {}  # with their sizes: each is read once
 
     @property
     def location(self) -> str:
@@ -101,10 +103,12 @@ class DeltaLake:
     def check_log(self, table: str) -> None:
         with _lake_faults(table):
             sizes = self._storage.sizes(f"{table}/{LOG}")
-        first = max((name[:ENTRY] for name in sizes if name.endswith(".checkpoint.parquet")), default="")
-        for name, size in sorted(sizes.items()):
-            if name.endswith(".json") and not size and name[:ENTRY] > first:
-                raise LakeDamaged(f"LAKE: {table}: {LOG}/{name} is empty{MEND}")
+            first = max((name[:ENTRY] for name in sizes if name.endswith(".checkpoint.parquet")), default="")
+            entries = {one for one in sizes.items() if one[0].endswith(".json") and one[0][:ENTRY] > first}
+            for name, _ in sorted(entries - self._read_entries.get(table, set())):
+                if not _has_action(self._storage.read(f"{table}/{LOG}/{name}")):
+                    raise LakeDamaged(f"LAKE: {table}: {LOG}/{name} is no entry of a log{MEND}")
+            self._read_entries[table] = entries
 
     def remove_log(self, table: str) -> None:
         with _lake_faults(table):
@@ -148,6 +152,15 @@ class DeltaLake:
             return DeltaTable(self._storage.uri(table), version, storage_options=self._storage.options())
         except TableNotFoundError:
             return None
+
+
+def _has_action(entry: bytes) -> bool:
+    """Return True for JSON lines of which one is an action. A reader passes over other objects and blank lines."""
+    try:
+        lines = [json.loads(line) for line in entry.splitlines() if line.strip()]
+    except ValueError:
+        return False
+    return any(isinstance(line, dict) and not ACTIONS.isdisjoint(line) for line in lines)
 
 
 @contextmanager

@@ -233,6 +233,14 @@ def emptied(path: Path) -> None:
     path.write_bytes(b"")
 
 
+def blanked(path: Path) -> None:
+    path.write_bytes(b"\n")
+
+
+def without_action(path: Path) -> None:
+    path.write_bytes(b"{}\n")
+
+
 def garbled(path: Path) -> None:
     path.write_bytes(b"\xff\x00 garbage")
 
@@ -243,7 +251,15 @@ def entry(number: int) -> str:
 
 @pytest.mark.parametrize(
     ("harm", "place"),
-    [(garbled, entry(0)), (garbled, entry(1)), (garbled, entry(2)), (emptied, entry(0)), (emptied, entry(1))],
+    [
+        (garbled, entry(0)),
+        (garbled, entry(1)),
+        (garbled, entry(2)),
+        (emptied, entry(0)),
+        (emptied, entry(1)),
+        (blanked, entry(1)),
+        (without_action, entry(1)),
+    ],
 )
 def test_a_damaged_log_stops_no_run_its_job_is_told_of_no_such_table_and_the_table_is_stale_since_then(
     world: LakeWorld, harm: Callable[[Path], None], place: str
@@ -265,9 +281,11 @@ def test_a_damaged_log_stops_no_run_its_job_is_told_of_no_such_table_and_the_tab
         world.clock.advance(600)
     (_, lake, _, state) = engine.requests[-1].arguments[-4:]
     told = (Path(lake) / state).read_text()
-    assert told == "{}" or (place == entry(1) and harm is emptied)  # of the latter a reader notices nothing
+    assert told == "{}" or (place == entry(1) and harm is not garbled)  # of the latter a reader notices nothing
     aggregate(own, ONE_LEVEL)
     assert world.store.read_standing(ONE_LEVEL).cut == '{"1/0":5}'
+    with pytest.raises(LakeDamaged, match="remake-table"):  # a checkpoint would hide the damage
+        maintain_job(own, ONE_LEVEL)
 
 
 def test_damage_that_leaves_the_log_whole_is_found_each_night_and_a_garbled_manifest_is_no_manifest(

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.erasure.erasure import PEOPLE_WROTE, values_without_subjects
-from core.settle.mentions import body_text, candidates_of, mention_of, needles_of, without_subjects
+from core.settle.mentions import body_text, candidates_of, mention_of, needles_of, sized_texts, without_subjects
 
 SPELLED = {
     "home-7": [
@@ -33,6 +33,24 @@ def test_a_subject_is_found_in_each_spelling(subject: str, text: str) -> None:
     assert mentions([body_text(b"\xef\xbb\xbf" + text.encode())])
     assert mentions([body_text(text.encode("utf-16"))])
     assert not mentions([without_subjects(text, [subject])])
+
+
+UUID = "5f3e9a107b1e4c7e9d520a1b"  # in Avro, the octet of its length is a 0
+BINARY = [
+    (UUID, b"\x0eroom-17" + b"0" + UUID.encode() + b"\x0ekitchen*"),  # Avro, then an odd length
+    ("home-7", b"\xa2ghome_idfhome-7ax\x01"),  # CBOR
+    ("Zo\u00eb", b"\xa1dhomedZo\xc3\xabatbhi"),
+    ("home-7", b"\x82\xa7home_id\xa6home-7\xa1x\x01"),  # MessagePack
+    ("x" * 40, b"\x0a(" + b"x" * 40 + b"2\x02hi\x00"),  # Protobuf
+]
+
+
+@pytest.mark.parametrize(("subject", "body"), BINARY)
+def test_a_subject_is_found_beside_the_octet_of_its_length_in_a_body_that_is_no_text(subject: str, body: bytes) -> None:
+    assert mention_of([subject])([body])
+    assert subject in set(sized_texts(body))
+    assert not mention_of([f"{subject}!"])([body])
+    assert set(sized_texts(b"fhome-7ax")) == set(), "this is a text"
 
 
 @pytest.mark.parametrize(
