@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from core.model.event_keys import under_key
 from core.model.events import Event
 from core.model.rows import Row, row_table
 from core.transforms.loading import load_transform
@@ -48,7 +49,8 @@ class Settled:
 def recount_sample(domain: Domain, hub: Path, store: Path, record: Path) -> list[str]:
     """Return the differences between the published lines, the hub and the store."""
     assert domain.sample is not None
-    events, transform = list(read_log(hub)), load_transform(domain.transform)
+    transform = load_transform(domain.transform)
+    events = [(partition_id, under_key(event, transform.key_of)) for partition_id, event in read_log(hub)]
     with recounting(store, record) as connection:
         stored = read_stored(connection, transform.row_classes)
         expectation = Expectation(transform, events, stored.letters.keys())
@@ -128,8 +130,8 @@ def _letter(one: Settled, letter: Letter) -> Iterator[str]:
     where = _place(one.place)
     if letter.body != one.event.body:
         yield f"letters: {where} has the body {shown(letter.body)} instead of {shown(one.event.body)}"
-    if letter.partition_key != one.event.partition_key:
-        yield f"letters: {where} has the key {letter.partition_key!r} instead of {one.event.partition_key!r}"
+    if letter.partition_key != one.event.key:
+        yield f"letters: {where} has the key {letter.partition_key!r} instead of {one.event.key!r}"
     if letter.status not in SETTLED:
         yield f"letters: {where} is {letter.status}"
     elif (letter.status, letter.error_class) in RETRIED and letter.attempts < ATTEMPTS:

@@ -159,6 +159,9 @@ def test_a_demo_of_a_room_proves_the_rows(begin: Begin, tmp_path: Path, monkeypa
     source = "publishing 2,000 events of tests/fixtures/rooms/shop/events.jsonl (12 lines), keyed by customerId; "
     assert any(line.startswith(source) for line in out)
     assert "letters: 166 of class unknown, exhausted: KeyError: 'lines'" in out
+    # A room whose samples are envelopes: all that an IoT Hub adds to an event is published, and read by the transform.
+    figures, _ = proven(begin("local.demo", "--transform", "devices", "--events", "300", "--folder", str(tmp_path)))
+    assert [figures[name] for name in ("published", "written", "filtered", "dead_lettered")] == [300, 150, 50, 100]
 
 
 @pytest.mark.soak

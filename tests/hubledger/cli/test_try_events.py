@@ -167,3 +167,16 @@ def test_the_only_room_is_tried(rooms: Callable[..., None], capsys: pytest.Captu
     for command in (["migrate-diff", "--transform", "shopp"], ["try", "--transform", NAME, "--against", "shopp"]):
         assert main(command) == 1
         assert "no transform shopp; the rooms are apps.orders, apps.shops" in capsys.readouterr().err
+
+
+def test_a_room_of_an_iot_hub_reads_device_time_and_type_from_envelopes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "fixtures" / "rooms")
+    found = tried(capsys, transform="devices")
+    assert counts(found) == [6, 3, 1, 2]
+    rows = {name: [one["row"] for one in table["rows"]] for name, table in found["tables"].items()}
+    assert rows["device"] == [{"device_id": "dev-1", "is_connected": True}]
+    reading = {"device_id": "dev-1", "sent_at": "2026-01-02T03:04:05.123000Z", "celsius": 21.5, "unit": "C"}
+    assert rows["device_reading"][0] == reading
+    assert [one["error"] for one in found["letters"]] == ["no device has sent the event", "the IoT Hub gave no time"]
