@@ -333,7 +333,7 @@ class Partitions(HeldLetters):
         """Delete stops. The next read of the state no longer shows them."""
         self._change_stops("clear_stops", state, reasons=texts_json(reasons))
 
-    def _change_stops(self, statement: str, state: PartitionState, **values: str | int | None) -> None:
+    def _change_stops(self, statement: str, state: PartitionState, **values: object) -> None:
         try:
             write(self._database, str(state.partition), statement, **place_of(state), **values)
         finally:
