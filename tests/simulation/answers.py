@@ -32,7 +32,7 @@ OF_A_TASK = ("show_task", "show_replay_diff")
 LISTED: Mapping[str, Mapping[str, str]] = {
     **{name: {"limit": "100"} for name in ("list_letters", "reveal_letters", "list_tasks")},
     "find_commits": {"at": "2026-01-01T00:00:00Z"},
-    "preview_redrive": {"move": "retry"},
+    **{name: {"move": "retry"} for name in ("preview_redrive", "reveal_preview")},
     **{name: {} for name in ("status", "status_history", "audit_ledger", "list_aggregations", "reveal_stops")},
     **{name: {} for name in ("group_letters", "reveal_groups", "health_ledger")},
 }
