@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from core.errors import MissingReference, PoisonEvent
+from core.model.event_keys import under_key
 from core.model.events import Event, SequenceNumber
 from core.model.rows import LINEAGE, ReferenceKey, References, Row, row_table
 from core.model.transforms import Transform
@@ -71,7 +72,7 @@ def event_of(
 
 def outcome_of(transform: Transform, event: Event, known: Iterable[Row] = ()) -> Outcome:
     """Return the outcome of an event alone. It sees those `known` rows that references() asks for, as in the app."""
-    by_key = {ReferenceKey.of(row): row for row in known}
+    by_key, event = {ReferenceKey.of(row): row for row in known}, under_key(event, transform.key_of)
     try:
         wanted = set(transform.references_of(event)) if transform.references_of else set()
     except Exception:  # noqa: BLE001 - the app reads no references then, and transform() decides

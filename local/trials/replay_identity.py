@@ -16,6 +16,7 @@ from uuid import UUID
 from msgspec import structs
 
 from core.ingest.ingest import Ingestion, ingest_batch
+from core.model.event_keys import under_key
 from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber, Stream
 from core.model.ports import Clock, Extent, Place
 from core.model.rows import Row
@@ -127,7 +128,8 @@ def check_replay_identity(transform: Given, events: Iterable[object], *, referen
     """
     loaded, known = transform_of(transform), tuple(references)
     log = [
-        structs.replace(event_of(each, number=at), sequence_number=SequenceNumber(at)) for at, each in enumerate(events)
+        under_key(structs.replace(event_of(each, number=at), sequence_number=SequenceNumber(at)), loaded.key_of)
+        for at, each in enumerate(events)
     ]
     connection = memory_connection(rooms_of(loaded.row_classes))
     with closing(SqliteDatabase(Path(":memory:"), connect=lambda: connection, needed=loaded.row_classes)) as database:

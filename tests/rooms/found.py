@@ -7,6 +7,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from core.model.event_keys import under_key
 from core.model.events import Event
 from core.model.rows import ReferenceKey, Row, row_table
 from core.model.transforms import Transform
@@ -49,7 +50,7 @@ def lines_of(room: Room) -> tuple[FileEvent, ...]:
 
 
 def samples_of(room: Room) -> list[Event]:
-    return [event_of(line, number=number) for number, line in enumerate(lines_of(room))]
+    return [_numbered(room, number, line) for number, line in enumerate(lines_of(room))]
 
 
 def outcomes_of(room: Room) -> list[Outcome]:
@@ -79,7 +80,11 @@ def logs_of(room: Room) -> dict[str, list[Event]]:
     for place, (_, numbers) in enumerate(sorted(groups, key=lambda group: group[1])):
         logs.setdefault(str(place % PARTITIONS), []).extend(numbers)
     lines = lines_of(room)
-    return {id: [event_of(lines[one], number=at) for at, one in enumerate(sorted(each))] for id, each in logs.items()}
+    return {id: [_numbered(room, at, lines[one]) for at, one in enumerate(sorted(each))] for id, each in logs.items()}
+
+
+def _numbered(room: Room, number: int, line: FileEvent) -> Event:
+    return under_key(event_of(line, number=number), transform_of(room).key_of)
 
 
 def _package_of(name: str) -> str:

@@ -1,5 +1,6 @@
 import re
 from datetime import UTC, datetime
+from importlib import import_module
 
 import pytest
 
@@ -8,7 +9,8 @@ from core.transforms.loading import load_transform
 from examples.flight_info import transform as flight_info
 from examples.home_security import transform as home_security
 from examples.home_security.transform import Home, HomeAlert, SensorReading
-from hubledger.testing import assert_missing, assert_poison, assert_rows, event_of
+from hubledger.testing import assert_missing, assert_poison, assert_rows, check_replay_identity, event_of
+from tests.local.stores import ROOMS
 from tests.local.trials.conftest import Plant
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -61,6 +63,17 @@ def test_a_reference_that_the_module_does_not_ask_for_or_the_store_lacks_is_miss
     homes = [Home("home-1", "UTC", True), Home("home-2", "UTC", True)]
     assert_rows(name, b"home-1", SensorReading("home-1", "UTC", "kind", None, None, AT), references=homes)
     assert_missing(name, b"home-2", references=homes)
+
+
+def test_an_event_has_the_key_that_its_room_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOMS)
+    devices = import_module("devices.transform")
+    sent = {"properties": {"deviceId": "d-1", "opType": "deviceConnected"}, "system_properties": {}}
+    sent["system_properties"]["iothub-message-source"] = "deviceConnectionStateEvents"
+    connected = event_of({}, **sent)
+    assert_rows("devices", connected, devices.Device("d-1", True))
+    check_replay_identity("devices", [connected])
+    assert_poison("devices", b"{}", "no device has sent the event")
 
 
 def test_poison_is_asserted_with_its_text() -> None:
