@@ -82,7 +82,7 @@ def words_of_event(event: Event) -> set[str]:
     body, found = body_text(event.body), set[str]()
     with suppress(ValueError, msgspec.DecodeError, RecursionError):
         found.update(map(composed, _json_values(msgspec.json.decode(body))))
-    sent = (*event.properties.values(), *event.sent_annotations.values())
+    sent = (*event.properties, *event.properties.values(), *event.sent_annotations.values())
     return found | candidates_of(body, event.key or "", event.partition_key or "", *map(str, sent))
 
 

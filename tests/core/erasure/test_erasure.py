@@ -227,15 +227,18 @@ def test_a_retry_in_a_child_makes_no_row_of_an_erased_subject_either(world: Eras
     assert rows_of(engine, GONE) == []
 
 
-def test_a_body_that_is_no_text_is_searched_for_the_octets_of_a_subject(world: ErasingWorld, engine: Engine) -> None:
+def test_octets_of_a_body_that_is_no_text_and_names_of_properties_are_searched_for_a_subject(
+    world: ErasingWorld, engine: Engine
+) -> None:
     world.transform = changed(fails_with_its_name)
     bodies = [b"\xa1dhomefhome-7axax", b"\xa1dhomefhome-8axax"]
     avro = [msgspec.structs.replace(event(len(LOG) + at, "x"), body=body) for at, body in enumerate(bodies * 2)]
     world.hub.publish("0", avro)
     ingest_batch(batch(avro[:2], partition("0")), world.ingesting)
     world.erase(GONE)
+    avro.append(msgspec.structs.replace(event(len(LOG) + 4, "x"), properties={GONE: "a"}))
     report = ingest_batch(batch(avro[2:], partition("0")), world.ingesting)
-    assert (report.facts()["filtered"], report.facts()["dead_lettered"]) == (1, 1)
+    assert (report.facts()["filtered"], report.facts()["dead_lettered"]) == (2, 1)
     assert [(one.sequence_number, one.body) for one in engine.letters() if one.sequence_number >= len(LOG)] == [
         (11, b""), (12, bodies[1]), (14, bodies[1]),
     ]  # fmt: skip
