@@ -43,8 +43,8 @@ def test_letters_that_differ_by_value_are_one_cause_whose_letters_are_counted_by
         shown = [*groups, *(one["sample"] for one in groups), *listed, *previewed["causes"], *previewed["sample"]]
         assert [one["fingerprint"] for one in shown if "." in one["fingerprint"]] == []
     for name in ("list_letters", "group_letters", "preview_redrive"):
-        of_move = {"move": "discard"} if name == "preview_redrive" else {}
-        assert caused.get(name, fingerprint=values[0]["fingerprint"], **of_move).fields == ["fingerprint"]
+        asked = {"fingerprint": values[0]["fingerprint"], **({"move": "discard"} if "preview" in name else {})}
+        assert caused.get(name, None, **asked).fields == ["fingerprint"]
 
 
 def test_one_value_can_be_listed_and_discarded_alone(caused: Running) -> None:
