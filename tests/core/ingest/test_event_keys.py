@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from core.errors import EventKeyChanged, SettingsRefused
+from core.errors import EventKeyChanged, PoisonEvent, SettingsRefused
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.event_keys import fault_of_choice, kafka_header, under_key, with_key
@@ -19,6 +19,7 @@ from core.settle.partition_store import Partitions
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.kept import Engine
+from tests.fakes.replaying import World, order
 from tests.fakes.store import Store
 
 DEVICE = "iothub-connection-device-id"
@@ -72,6 +73,35 @@ def test_a_device_s_events_are_held_counted_and_retried_with_all_that_was_sent(s
     ]
     assert devices.seen[0].system_properties == of_device(0, "d1").system_properties
     assert str(devices.seen[0].system_properties["iothub-enqueuedtime"]) == "2026-01-02 03:04:05.100000+00:00"
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+@pytest.mark.parametrize("keep_bodies", [False, True])
+def test_a_letter_has_its_system_properties_before_and_after_the_hub_has_forgotten_its_event(
+    store: Store, keep_bodies: bool, is_lost: bool
+) -> None:
+    seen, mended = list[Event](), list[bool]()
+
+    def rows_of(given: Event, references: References) -> Iterable[Row]:
+        if not mended:
+            raise PoisonEvent("no rows yet")
+        seen.append(given)
+        return [SensorReading("home", "sensor", "kind", None, 1, given.enqueued_at)]
+
+    transform = with_key(Transform("test/1", rows_of, None, (SensorReading,)), f"system:{DEVICE}")
+    log = [under_key(of_device(n, device, mark=n), transform.key_of) for n, device in enumerate(["d1", "d2", "d1"])]
+    world = World(store, {"0": log}, transform, letters=LetterPolicy(keep_bodies=keep_bodies))
+    mended.append(True)
+    if is_lost:
+        world.hub.expire_before("0", 3)
+    job = world.replay(order(keys=["d1"]))
+    is_there = keep_bodies or not is_lost
+    assert (job.counts.events, job.counts.gone) == ((2, 0) if is_there else (0, 3))
+    assert list(map(_sent, seen)) == ([_sent(log[0]), _sent(log[2])] if is_there else [])
+
+
+def _sent(event: Event) -> tuple[object, ...]:
+    return event.key, event.partition_key, event.properties, event.body, dict(event.system_properties)
 
 
 def test_a_different_key_is_refused_while_letters_are_open_under_the_former_one(store: Store) -> None:

@@ -68,9 +68,9 @@ def test_a_reference_that_the_module_does_not_ask_for_or_the_store_lacks_is_miss
 def test_an_event_has_the_key_that_its_room_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOMS)
     devices = import_module("devices.transform")
-    sent = {"properties": {"deviceId": "d-1", "opType": "deviceConnected"}, "system_properties": {}}
-    sent["system_properties"]["iothub-message-source"] = "deviceConnectionStateEvents"
-    connected = event_of({}, **sent)
+    system = {"iothub-message-source": "deviceConnectionStateEvents"}
+    about = {"deviceId": "d-1", "opType": "deviceConnected"}
+    connected = event_of({}, properties=about, system_properties=system)
     assert_rows("devices", connected, devices.Device("d-1", True))
     check_replay_identity("devices", [connected])
     assert_poison("devices", b"{}", "no device has sent the event")
