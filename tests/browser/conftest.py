@@ -67,6 +67,7 @@ class Run:
         for body in bodies:
             event = EventData(body)
             event.properties = properties
+            event.content_type = properties.get("content_type")
             batch.add(event)
         self._client.send_batch(batch)
 

@@ -184,7 +184,7 @@ def test_actions_of_a_letter_are_small_beside_its_title_and_discard_is_apart_and
 
 def test_hostile_letters_are_text_in_three_forms_on_a_phone_and_do_nothing(open_page: Opener, run: Run) -> None:
     body = json.dumps({"kind": HOSTILE, HOSTILE: [HOSTILE, {"</pre><script>window.hacked=1</script>": None}]})
-    run.feed("15", body.encode(), **{HOSTILE: HOSTILE})
+    run.feed("15", body.encode(), **{HOSTILE: HOSTILE, "content_type": f"text/{HOSTILE}"})
     (letter,) = run.letters(partition_id="15")
     page = open_page(width=390)
     show(page, f"#/letters/15/{letter['sequence_number']}")
@@ -196,6 +196,8 @@ def test_hostile_letters_are_text_in_three_forms_on_a_phone_and_do_nothing(open_
         assert page.locator("main img, main script").count() == 0
         assert page.evaluate(WIDTH) <= 390
     assert HOSTILE in page.inner_text("main")
+    told = page.inner_text("h3:has-text('System properties') + pre")
+    assert json.loads(told)["content-type"] == f"text/{HOSTILE}"
     show(page, "#/letters?partition_id=15")
     page.wait_for_selector("table[aria-label=Letters] tbody tr")
     assert page.evaluate("window.hacked") is None

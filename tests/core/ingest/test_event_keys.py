@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -159,12 +160,12 @@ def test_a_key_is_read_from_each_place_that_the_setting_names_or_it_is_the_parti
 
 
 def test_system_properties_are_stored_beside_properties_of_any_names() -> None:
-    for properties in ({}, {"a": 1}, {"$system": 1}, {"$properties": {}, "$system": {}}, Unread("json", "{")):
+    names: tuple[Any, ...] = ({}, {"a": 1}, {"$system": 1}, {"$properties": {}, "$system": {}}, Unread("json", "{"))
+    for properties in names:
         for system in ({}, {"message-id": "m", "n": [1.5, {"k": None}]}):
             text = encode_properties(properties, system)
             assert decode_sent(text) == (properties, system), text
             assert system or text == encode_properties(properties)
     own = structs.replace(event(0, key="p"), own_key="d1", annotations={"message-id": "m"})
-    columns = (0, "0", own.enqueued_at, "d1", ({}, own.stored_annotations), b"")
-    again = Event.from_columns(*columns)
+    again = Event.from_columns(0, "0", own.enqueued_at, "d1", ({}, own.stored_annotations), b"")
     assert (again.key, again.partition_key, again.sent_annotations) == ("d1", "p", {"message-id": "m"})
