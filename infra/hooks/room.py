@@ -4,15 +4,17 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from msgspec import structs
+
 from core.errors import InvalidTransform
-from core.model.events import Event, SequenceNumber
 from core.model.release import DEFAULT_TRANSFORM
 from core.model.rows import References
 from core.model.transforms import Transform
 from core.settle.settle import settle
 from core.transforms.loading import Room, check_transform, load_transform, rooms_of
 from infra.hooks.errors import HookRefused
-from local.feed.event_file import events_in, samples_in
+from local.feed.event_file import FileEvent, events_in, samples_in
+from local.trials.outcomes import event_of
 
 NAME = "TRANSFORM"
 NO_MODULE = "No module named"
@@ -54,7 +56,7 @@ def rights_of(room: Room) -> tuple[str, ...]:
     return tuple(text for text in map(str.strip, _GO.split(path.read_text(encoding="utf-8-sig"))) if text)
 
 
-def sample_of(transform: Transform) -> tuple[bytes, str] | None:
+def sample_of(transform: Transform) -> tuple[FileEvent, str] | None:
     """Return the first sample event of the rooms that becomes a row without any other event, and its place.
 
     None when the rooms have no such event.
@@ -62,7 +64,7 @@ def sample_of(transform: Transform) -> tuple[bytes, str] | None:
     for room in rooms_of(transform.row_classes):
         path = samples_in(room.folder)
         for each in events_in(path) if path.is_file() else ():
-            event = Event(SequenceNumber(0), "0", datetime.now(UTC), None, {}, each.body)
+            event = structs.replace(event_of(each), enqueued_at=datetime.now(UTC))
             if settle([event], References({}), transform).written:
-                return each.body, f"line {each.line} of {room.name}/{path.name}"
+                return each, f"line {each.line} of {room.name}/{path.name}"
     return None

@@ -18,7 +18,7 @@ LARGEST_TEXT = 256 * 1024 * 1024  # bytes of a file that is one JSON text
 IN_BASE64 = ".base64"  # the end of the name of a file whose bodies are no text
 _LONGEST = len(BOM) + LARGEST_LINE * 4 // 3 + 8  # bytes of the longest line in base64, with its end
 _GZIP, _UTF_16, _CONTAINER = b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff"), b"Obj\x01"  # beginnings of files
-_ENVELOPE = b'{"$event"'  # the beginning of a line with more than a body
+ENVELOPE = b'{"$event"'  # the beginning of a line with more than a body
 _HEAD = 4096  # bytes that hold the schema of Event Hubs Capture
 _OF_CAPTURE = (b'"SequenceNumber"', b'"EnqueuedTimeUtc"', b'"Body"')
 
@@ -74,7 +74,7 @@ def events_in(path: Path) -> Iterator[FileEvent]:
     with opened(path) as file:
         is_container = _begins_as_container(file)
         for each in _captured(path, file) if is_container else _written(path, file):
-            is_envelope = each.body.startswith(_ENVELOPE) and not (is_container or _is_base64(path))
+            is_envelope = each.body.startswith(ENVELOPE) and not (is_container or _is_base64(path))
             one = _opened(path, each) if is_envelope else each
             if len(one.body) > LARGEST_LINE:
                 said = f"has more than {LARGEST_LINE:,} bytes, and no event hub takes such an event"

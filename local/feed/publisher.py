@@ -75,6 +75,16 @@ def parts_of(event: FileEvent) -> Parts:
     return {name.encode(): value for name, value in found.items()}, fields, event.properties
 
 
+def message_with(
+    body: bytes, annotations: dict[bytes, Any], fields: dict[str, Any], properties: Mapping[str, Any]
+) -> AmqpAnnotatedMessage:
+    """Return a message of data. The SDK takes no empty properties."""
+    more = {"properties": fields} if fields else {}
+    return AmqpAnnotatedMessage(
+        data_body=body, annotations=annotations or None, application_properties=dict(properties) or None, **more
+    )
+
+
 class Publisher:
     """A publisher for one thread. `pause` sleeps, or returns True at once when the feed should end.
 
@@ -139,13 +149,7 @@ class Publisher:
                     raw._message[5].append(message_of(event.body, minute.partition_key, more))
                     raw._count += 1
                     continue
-                message = AmqpAnnotatedMessage(
-                    data_body=event.body,
-                    annotations={**own, **annotations} or None,
-                    application_properties=more or None,
-                    **({"properties": fields} if fields else {}),
-                )
-                batch.add(message)
+                batch.add(message_with(event.body, {**own, **annotations}, fields, more))
         return batch
 
     def _doubt(self, at_least: int, at_most: int) -> Copies:

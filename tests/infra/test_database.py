@@ -18,7 +18,8 @@ from infra.hooks.database import DatabaseUser, ServerDatabase
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import PAUSE
 from infra.hooks.room import PERMISSIONS, rights_of, rooms_in, sample_of, transform_in
-from infra.hooks.smoke.event import body_of
+from infra.hooks.smoke.event import event_to_send
+from local.feed.event_file import FileEvent
 from tests.fakes.builders import FakeClock
 from tests.fakes.odbc_driver import Error, FakeDriver, Server, fault
 from tests.fakes.orders_room import ORDERS, write_room
@@ -197,11 +198,16 @@ def test_rights_are_parted_at_each_go_that_stands_alone(tmp_path: Path) -> None:
 def test_the_event_of_the_proof_is_the_first_sample_that_becomes_a_row_alone(
     orders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert sample_of(transform_in(APP)) == (b'"customer c-1 Ada"', f"line 3 of {ORDERS}/events.jsonl")
-    assert body_of(orders, APP) == b'"customer c-1 Ada"'
+    first = FileEvent(3, b'"customer c-1 Ada"')
+    assert sample_of(transform_in(APP)) == (first, f"line 3 of {ORDERS}/events.jsonl")
+    assert event_to_send(orders, APP) == first
     assert "line 3 of apps.orders/events.jsonl; SMOKE_EVENT names" in capsys.readouterr().out
+    line = FileEvent(1, first.body, "k", {"a": 1}, {"content-type": "t"}).envelope
+    (orders / "events.jsonl").write_bytes(line)
+    whole = event_to_send(orders, APP)
+    assert whole is not None and whole.envelope == line
     for samples in (b"", b'\n"line c-1 2"\nnonsense\n\xff\n'):
         (orders / "events.jsonl").write_bytes(samples)
-        assert body_of(orders, APP) is None
+        assert event_to_send(orders, APP) is None
     (orders / "events.jsonl").unlink()
-    assert body_of(orders, APP) is None
+    assert event_to_send(orders, APP) is None

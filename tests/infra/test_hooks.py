@@ -30,11 +30,12 @@ from infra.hooks.outputs import Outputs, read_outputs
 from infra.hooks.patience import PAUSE, RIGHTS, NotYet, Pending, patiently
 from infra.hooks.rest import Rest, Service
 from infra.hooks.smoke.app import Answer, App, Check, fault_of
-from infra.hooks.smoke.event import BODIES, Hub, HubRefused, body_of
+from infra.hooks.smoke.event import BODIES, Hub, HubRefused, event_to_send
 from infra.hooks.smoke.key import smoke_key
 from infra.hooks.smoke.proof import prove_event
 from infra.hooks.smoke.sender import NotSent, Sender
 from infra.hooks.watch import expect_watch
+from local.feed.event_file import FileEvent
 from tests.acceptance.postdeploy.azure import DEPLOYER, SENDER, token
 from tests.fakes.builders import FakeClock, event
 from tests.fakes.leaping import Leaping
@@ -465,27 +466,30 @@ def no_list(method: str, path: str, body: object) -> None:
     raise HookRefused("GET failed with status 403")
 
 
-def send(there: Services, *faults: Pending, private: bool = False) -> list[tuple[bytes, str]]:
+X = FileEvent(1, b"x")
+
+
+def send(there: Services, *faults: Pending, private: bool = False) -> list[tuple[FileEvent, str]]:
     """Send an event to a hub that raises these faults, one after the other, and then takes events. Return those."""
-    left, sent = list(faults), list[tuple[bytes, str]]()
+    left, sent = list(faults), list[tuple[FileEvent, str]]()
 
     class Faulty(Hub):
-        def send(self, body: bytes, partition_id: str) -> None:
+        def send(self, event: FileEvent, partition_id: str) -> None:
             if left:
                 raise left.pop(0)
-            sent.append((body, partition_id))
+            sent.append((event, partition_id))
 
     hub = Faulty("n.servicebus.windows.net", "telemetry", token)
     sender = Sender(hub, outputs().eventhub_id, there, private, Leaping(1.0))
-    assert sender.send(b"x", ("3", "4")) == ("3",)
+    assert sender.send(X, ("3", "4")) == ("3",)
     return sent
 
 
 def test_the_event_is_sent_when_the_role_is_in_force(capsys: pytest.CaptureFixture[str]) -> None:
     refused = HubRefused("Unauthorized access")
-    assert send(roles(OWNER)) == send(roles(SENDER), refused, private=True) == [(b"x", "3")]
+    assert send(roles(OWNER)) == send(roles(SENDER), refused, private=True) == [(X, "3")]
     capsys.readouterr()
-    assert send(roles(SENDER), *[refused] * 100) == [(b"x", "3")], "a role may take minutes"
+    assert send(roles(SENDER), *[refused] * 100) == [(X, "3")], "a role may take minutes"
     lines = capsys.readouterr().out.splitlines()
     assert (len(lines), lines[1]) == (7, "waiting for the hub (15 s of 600): Unauthorized access")
 
@@ -498,9 +502,13 @@ def test_a_hub_that_refuses_until_the_deadline_names_the_role(there: Services) -
 
 
 def test_the_body_is_that_of_the_transform_unless_a_file_is_named() -> None:
-    assert body_of(ROOT, {"TRANSFORM": "examples.flight_info"}) == BODIES["examples.flight_info"]
-    assert body_of(ROOT, {"TRANSFORM": ""}) == BODIES["examples.home_security"]
-    assert body_of(ROOT, {"TRANSFORM": "own", "SMOKE_EVENT": "host.json"}) == (ROOT / "host.json").read_bytes()
+    def body_of(**environment: str) -> bytes | None:
+        found = event_to_send(ROOT, environment)
+        return None if found is None else found.body
+
+    assert body_of(TRANSFORM="examples.flight_info") == BODIES["examples.flight_info"]
+    assert body_of(TRANSFORM="") == BODIES["examples.home_security"]
+    assert body_of(TRANSFORM="own", SMOKE_EVENT="host.json") == (ROOT / "host.json").read_bytes()
     for name, body in BODIES.items():
         rows = load_transform(name).rows_of(event(0, body), References({}))
         assert list(rows), f"the body of {name} becomes no row without another event"

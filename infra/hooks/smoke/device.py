@@ -14,6 +14,7 @@ from infra.hooks.errors import HookRefused
 from infra.hooks.patience import Pending
 from infra.hooks.rest import ARM, Rest, Service, Token
 from infra.hooks.smoke.event import TOKEN_LIFE, HubRefused
+from local.feed.event_file import FileEvent
 
 DEVICE = "hubledger-smoke"
 SCOPE = "https://iothubs.azure.net/.default"
@@ -29,9 +30,9 @@ class Device:
     rest: Rest
     token: Token
 
-    def send(self, body: bytes, partition_id: str) -> None:
-        """Send one event, to the partition that the hub chooses. Raises Pending when the hub takes none, HubRefused
-        when the deployer lacks a right."""
+    def send(self, event: FileEvent, partition_id: str) -> None:
+        """Send the body of an event, to the partition that the hub chooses. Raises Pending when the hub takes none,
+        HubRefused when the deployer lacks a right."""
         host = self.rest.call("GET", ARM, f"{self.hub_id}?{HUB_VERSION}")["properties"]["hostName"]
         hub, path = Service(f"https://{host}", SCOPE), f"/devices/{DEVICE}"
         keys = [base64.b64encode(secrets.token_bytes(32)).decode() for _ in range(2)]
@@ -44,7 +45,7 @@ class Device:
         self._ask("PUT", hub, path, identity)
         try:
             signed = {"Authorization": _signature(f"{host}{path}", keys[0], int(time.time()) + TOKEN_LIFE)}
-            self._ask("POST", hub, f"{path}/messages/events", body, signed)
+            self._ask("POST", hub, f"{path}/messages/events", event.body, signed)
         finally:
             self._forget(hub, path)
 

@@ -10,6 +10,7 @@ from infra.hooks.errors import HookRefused
 from infra.hooks.patience import Pending
 from infra.hooks.rest import Token
 from infra.hooks.room import name_of, sample_of, transform_in
+from local.feed.event_file import ENVELOPE, FileEvent, events_in
 
 SCOPE = "https://eventhubs.azure.net/.default"
 TOKEN_LIFE = 300  # seconds: longer than one sending
@@ -39,22 +40,24 @@ class Hub:
     name: str
     token: Token
 
-    def send(self, body: bytes, partition_id: str) -> None:
-        """Send one event to a partition. Raises Pending when the hub takes none, HubRefused when it lacks a right."""
-        from azure.eventhub import EventData
+    def send(self, event: FileEvent, partition_id: str) -> None:
+        """Send one event with its properties to a partition. Raises Pending when the hub takes none, HubRefused when it
+        lacks a right."""
         from azure.eventhub.exceptions import AuthenticationError, EventHubError
+
+        from local.feed.publisher import message_with, parts_of
 
         try:
             with self._producer() as producer:
                 batch = producer.create_batch(partition_id=partition_id)
-                batch.add(EventData(body))
+                batch.add(message_with(event.body, *parts_of(event)))
                 producer.send_batch(batch)
         except AuthenticationError as error:
             raise HubRefused(f"{self.name} refuses: {error}") from error
         except (EventHubError, OSError) as error:
             raise Pending(f"{self.name} takes no event: {error}") from error
         except ValueError as error:
-            raise HookRefused(f"{FILE}: {self.name} takes no event of {len(body):,} bytes: {error}") from error
+            raise HookRefused(f"{FILE}: {self.name} takes no event of {len(event.body):,} bytes: {error}") from error
 
     def _producer(self) -> Any:
         from azure.eventhub import EventHubProducerClient
@@ -78,22 +81,23 @@ class _Credential:
         return AccessToken(self._token, int(time.time()) + TOKEN_LIFE)
 
 
-def body_of(root: Path, environment: Mapping[str, str]) -> bytes | None:
-    """Return the body to send, and print where a sample event comes from. None without one.
+def event_to_send(root: Path, environment: Mapping[str, str]) -> FileEvent | None:
+    """Return the event to send, and print where a sample event comes from. None without one.
 
-    It is the file of SMOKE_EVENT, else the body for an example, else the first sample event of the room that becomes a
-    row without any other event.
+    It is the one in the file of SMOKE_EVENT, a body or an envelope, else the event for an example, else the first
+    sample event of the room that becomes a row without any other event.
     """
     if path := environment.get(FILE):
         try:
-            return (root / path).read_bytes()
+            given = (root / path).read_bytes()
+            return next(events_in(root / path)) if given.startswith(ENVELOPE) else FileEvent(1, given)
         except OSError as error:
             raise HookRefused(f"{FILE} names no file that can be read: {root / path}: {error.strerror}") from error
     if body := BODIES.get(name_of(environment)):
-        return body
+        return FileEvent(1, body)
     found = sample_of(transform_in(environment))
     if found is None:
         return None
-    body, place = found
+    sample, place = found
     print(f"the event of the proof is {place}; {FILE} names a different one")
-    return body
+    return sample

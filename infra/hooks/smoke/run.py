@@ -16,6 +16,7 @@ from infra.hooks.smoke.device import Device
 from infra.hooks.smoke.key import smoke_key
 from infra.hooks.smoke.proof import prove_event
 from infra.hooks.smoke.sender import INSIDE, NotSent, Sender
+from local.feed.event_file import FileEvent
 
 ROOT = Path(__file__).resolve().parents[3]
 CHOICE, SKIP = "SMOKE", "skip"
@@ -39,14 +40,14 @@ def prove_deployment(environment: Mapping[str, str], rest: Rest, token: Token, c
     namespace = outputs.settings.get("EVENTHUB__fullyQualifiedNamespace")  # an IoT Hub has none
     hub = event.Hub(namespace, outputs.eventhub_name, token) if namespace else Device(outputs.eventhub_id, rest, token)
     sender = Sender(hub, outputs.eventhub_id, rest, in_virtual_network(environment), clock)
-    body = event.body_of(ROOT, environment)
+    sent = event.event_to_send(ROOT, environment)
     logging.getLogger("azure").setLevel(logging.CRITICAL)  # a refused sending is one line of ours
     with smoke_key(outputs.function_app_id, rest, clock) as key:
         app = App(outputs.function_app_uri, key)
         _start(app, clock)
         wait_for("every route", lambda: _refuse_faults(app), ROUTES, clock)
         print(f"{len(CHECKS)} routes answer as they should")
-        _prove_event(app, sender, body)
+        _prove_event(app, sender, sent)
     print(f"the page of the app: {outputs.function_app_uri}/api/ops")
 
 
@@ -64,10 +65,10 @@ def _refuse_faults(app: App) -> None:
         raise Pending("; ".join(faults))
 
 
-def _prove_event(app: App, sender: Sender, body: bytes | None) -> None:
+def _prove_event(app: App, sender: Sender, sent: FileEvent | None) -> None:
     try:
-        if body is None:
+        if sent is None:
             raise NotSent(event.UNKNOWN)
-        print(prove_event(app, partial(sender.send, body), sender.clock))
+        print(prove_event(app, partial(sender.send, sent), sender.clock))
     except NotSent as error:
         print(f"no event was sent, so only the routes are proven: {error}")

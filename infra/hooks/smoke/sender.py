@@ -9,6 +9,7 @@ from infra.hooks.patience import Clock, Pending, wait_for
 from infra.hooks.rest import ARM, Rest
 from infra.hooks.smoke.device import Device
 from infra.hooks.smoke.event import Hub, HubRefused
+from local.feed.event_file import FileEvent
 
 DEADLINE = 600.0  # seconds: a new role works after some minutes
 OF_CHOICE = "give `developerRoles` the value send, then `azd provision`"
@@ -33,7 +34,7 @@ class Sender:
     private: bool
     clock: Clock
 
-    def send(self, body: bytes, partition_ids: Sequence[str]) -> Sequence[str]:
+    def send(self, event: FileEvent, partition_ids: Sequence[str]) -> Sequence[str]:
         """Send one event to the first partition, and return it. An IoT Hub chooses, so that each may have the event.
 
         Raise NotSent when this deployer or this machine may not send, and HookRefused when the hub does not answer.
@@ -41,16 +42,16 @@ class Sender:
         if self._may_not_send():
             raise NotSent(self._remedy())
         try:
-            wait_for("the hub", lambda: self._try(body, partition_ids[0]), DEADLINE, self.clock)
+            wait_for("the hub", lambda: self._try(event, partition_ids[0]), DEADLINE, self.clock)
         except HookRefused as error:
             if isinstance(error.__cause__, HubRefused):
                 raise NotSent(f"{error}; {self._remedy()}") from error
             raise
         return partition_ids if isinstance(self.hub, Device) else partition_ids[:1]
 
-    def _try(self, body: bytes, partition_id: str) -> None:
+    def _try(self, event: FileEvent, partition_id: str) -> None:
         try:
-            self.hub.send(body, partition_id)
+            self.hub.send(event, partition_id)
         except Pending as error:
             closed = CLOSED in str(error) or not isinstance(error, HubRefused)
             if self.private and closed:
