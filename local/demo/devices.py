@@ -1,6 +1,8 @@
 """The demo of an IoT Hub: a replay by device with a kill, an erasure of one device, and the proof of both."""
 
 import argparse
+import http.client
+import json
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -11,7 +13,7 @@ from local.demo.operator import NotDone, done_task
 from local.feed.businesses import HOMES
 from local.feed.devices import EVENT_KEY
 from local.recount.recount import recount, recount_others
-from local.stack.app_totals import reading
+from local.stack.app_totals import BooksUnavailable, get, reading
 from local.stack.consumers import Host
 from local.stack.processes import Pause
 from local.stack.stack import Place
@@ -68,19 +70,31 @@ def replay_and_erase(host: Host, place: Place, record: Path, pause: Pause) -> Dr
     store = place.server.copy(place.folder / "before-erasure.db") if place.server else place.store
     differences = recount(store, record)
     erased = devices[0]
+    found = _places(host, erased)
     print(f"erasing device {erased}", flush=True)
     order = {"subjects": [erased], "dry_run": False, "reason": "the demo forgets a device"}
     erasure = done_task(host, "erasure", order, pause)
-    if not (erasure["rows"] and erasure["letters"] and replay["counts"]["rows_retracted"]):
-        raise NotDone(f"replay and erasure prove nothing: {replay}, {erasure}")
+    if not (found and erasure["rows"] and erasure["letters"] and replay["counts"]["rows_retracted"]):
+        raise NotDone(f"replay and erasure prove nothing: {found}, {replay}, {erasure}")
+    if left := _places(host, erased):
+        differences.append(f"erasure: a search finds {left} numbers of {erased}")
     figures = {
         "devices_replayed": replay["keys"],
         "events_replayed": replay["counts"]["events"],
         "rows_replaced": replay["counts"]["rows_retracted"],
+        "numbers_found": found,
         "rows_erased": erasure["rows"],
         "letters_erased": erasure["letters"],
     }
     return Drill(figures, erased, differences)
+
+
+def _places(host: Host, device: str) -> int:
+    """Return the count of numbers that a search for a device finds."""
+    try:
+        return len(json.loads(get(host.address, f"/api/revealed/ledger?key={device}&limit=100"))["places"])
+    except (BooksUnavailable, OSError, http.client.HTTPException) as error:
+        raise NotDone(f"the search for a device has no answer: {error}") from error
 
 
 def differences_of(drill: Drill, store: Path, record: Path) -> list[str]:
