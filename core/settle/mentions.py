@@ -18,7 +18,7 @@ ERASED_WORD = "erased"
 MOST_WORDS = 4  # of a subject of which only the hash is known
 _BEFORE, _AFTER = r"(?<![\w-])(?<!\w[.@])", r"(?![\w-])(?![.@]\w)"
 _RUN = re.compile(r"[A-JL-Za-z0-9]{2,}")  # a K may be the sign of Kelvin in the text
-_TOKEN = re.compile(rf"{_BEFORE}\w(?:[\w.@-]*\w)?{_AFTER}")
+_TOKEN = re.compile(rf"{_BEFORE}\+?(\w(?:[\w.@-]*\w)?){_AFTER}")  # a number of a phone begins with a plus
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -87,7 +87,8 @@ def candidates_of(*texts: str) -> set[str]:
         for view in views_of(text):
             words = list(_TOKEN.finditer(composed(view)))
             for at, first in enumerate(words):
-                found.update(first.string[first.start() : last.end()] for last in words[at : at + MOST_WORDS])
+                starts, run = {first.start(), first.start(1)}, words[at : at + MOST_WORDS]
+                found.update(first.string[start : last.end()] for last in run for start in starts)
             found.add(composed(view))
     return found
 

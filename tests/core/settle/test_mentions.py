@@ -76,8 +76,8 @@ def test_any_subject_is_found_in_addresses_and_json_by_its_needles_too(subject: 
 
 
 def test_a_hashed_subject_is_found_among_up_to_four_words_in_a_row() -> None:
-    found = candidates_of('{"who": "Anna van der Berg", "at": "home-7", "q": "Zo%C3%AB"}')
-    assert {"Anna", "Anna van der Berg", "home-7", "Zoë"} <= found
+    found = candidates_of('{"who": "Anna van der Berg", "at": "home-7", "q": "Zo%C3%AB", "to": "tel:+49170;x"}')
+    assert {"Anna", "Anna van der Berg", "home-7", "Zoë", "+49170", "49170"} <= found
 
 
 VALUES = st.recursive(
