@@ -325,7 +325,7 @@ class Partitions(HeldLetters):
         know: the next attempt records it."""
         with suppress(ErasureKeyMissing):
             detail = LEFT_OUT if self.read_erased(state).quotes(detail) else detail
-        values = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at), **known_erasures(state)}
+        values: Any = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at), **known_erasures(state)}
         first, last = (carried.first, carried.last) if carried else (None, None)
         self._change_stops("note_stop", state, reason=reason, carried_from=first, carried_to=last, **values)
 

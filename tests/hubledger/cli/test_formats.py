@@ -279,6 +279,7 @@ def test_avro_is_read_by_the_schema_that_wrote_it(avro: Read) -> None:
     assert avro(b"\0\0\0\0\7" + old) == {"order_id": "A-1", "cents": 250, "coupon": None}
     assert avro(b"\0\0\0\0\x0c" + new)["coupon"] == avro(new, schema_id=12)["coupon"] == "MAY"
     assert_poison(avro, b"\0\0\0\0\x63" + old, "no schema 99")
+    assert_poison(avro, new, r"no schema \[12\]", schema_id=[12])
     for body in (b"\0\0\0\0\7" + old[:-1], b"\0\0\0\0\7" + old + b"x", old):
         assert_poison(avro, body)
 

@@ -21,6 +21,7 @@ READ = [
     for number, id_, file in sorted(_FILES, key=lambda each: int(each[0]))
 ]
 SCHEMAS = {name: schema for number, id_, schema in READ for name in ((number, id_) if id_ else (number,))}
+HAS_IDS = any(id_ for _, id_, _ in READ)  # without one, the content type of an event need not be read
 NEWEST = READ[-1][2]  # a field that an older schema lacks gets its default
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -30,7 +31,7 @@ def json_of(event: Event) -> bytes:
     if not event.body:
         raise PoisonEvent("the body is empty")
     schema, octets = _parts(event)
-    if schema not in SCHEMAS:
+    if not isinstance(schema, int | str) or schema not in SCHEMAS:
         raise PoisonEvent(f"there is no schema {schema} in the folder schemas")
     stream = BytesIO(octets)
     try:
@@ -44,10 +45,12 @@ def json_of(event: Event) -> bytes:
 
 def _parts(event: Event) -> tuple[object, bytes]:
     """Return the id of the schema, and the value."""
-    sent = event.system_properties.get("content-type") or kafka_header(event, "content-type") or ""
-    kind, _, id_ = (sent.decode("ascii", "replace") if isinstance(sent, bytes) else str(sent)).lower().partition("+")
-    if kind == "avro/binary" and id_:
-        return id_, event.body
+    if HAS_IDS:
+        sent = event.system_properties.get("content-type") or kafka_header(event, "content-type")
+        text = str(sent, "ascii", "replace") if isinstance(sent, bytes) else str(sent)
+        kind, _, id_ = text.lower().partition("+")
+        if kind == "avro/binary" and id_:
+            return id_, event.body
     if event.body[:1] == b"\0" and len(event.body) > FRAMED:
         return int.from_bytes(event.body[1:FRAMED], "big"), event.body[FRAMED:]
     return event.properties.get("schema_id"), event.body
