@@ -436,11 +436,11 @@ UNNAMED = {  # by their sentences in docs/api.md
         every("event_stream", "event_hub = 'other'"),
         every("event_stream", "consumer_group = 'other'"),
     ),
-    "a time of a stream, an anchor or a gap is changed, or who opened a stream and why; the hub's time of creation is"
-    " cleared": (
+    "a time of a stream, an anchor or a gap is changed, or who opened a stream and why, or the key of its events; the"
+    " hub's time of creation is cleared": (
         every("event_stream", f"anchored_at = {LATER}, opened_by = 'me', opened_why = 'x', hub_created_at = NULL"),
         every("event_stream", f"closed_at = {LATER}"),
-        every("event_stream", "erasures = erasures + 1"),
+        every("event_stream", "erasures = erasures + 1, event_key = 'kafka'"),
         every("partition_anchor", f"anchored_at = {LATER}"),
         every("sequence_gap", f"found_at = {LATER}, attempts = attempts + 1"),
     ),
