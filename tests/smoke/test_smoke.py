@@ -15,6 +15,7 @@ import pytest
 from infra.hooks.deployer.sign_in import open_identity
 from infra.hooks.smoke.app import CHECKS, App, Check, fault_of
 from infra.hooks.smoke.event import Hub
+from local.feed.event_file import FileEvent
 from local.stack.processes import Children
 from local.stack.stack import HUB, Place, Stack
 from tests.patience import Patience
@@ -54,7 +55,7 @@ def test_events_are_accounted_for_and_a_path_that_is_not_there_is_not_found(targ
         pytest.skip("SMOKE_EVENTHUB names no hub to publish to")
     before = app.status()
     for body in (json.dumps(REGISTRATION), json.dumps(READING), "no JSON at all"):
-        hub.send(body.encode(), "0")
+        hub.send(FileEvent(0, body.encode()), "0")
     patience = Patience(60)
     while (after := app.status())["accounted"] < before["accounted"] + 3:
         patience.pause(lambda: after["accounted"], 0.2)

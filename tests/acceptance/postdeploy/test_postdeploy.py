@@ -13,6 +13,7 @@ from infra.hooks.smoke.app import CHECKS
 from infra.hooks.smoke.event import Hub
 from infra.hooks.smoke.key import FUNCTIONS
 from infra.hooks.smoke.run import prove_deployment
+from local.feed.event_file import FileEvent
 from local.stack.processes import Children
 from local.stack.stack import HUB, Place, Stack
 from tests.acceptance.postdeploy.azure import DEPLOYER, DEVICE_MAKER, IOT_HUB, SENDER, Azure, token
@@ -87,7 +88,10 @@ def test_an_event_of_a_device_that_lives_for_one_sending_is_found_in_the_partiti
     """The IoT Hub is a double. Its built-in endpoint is the emulated hub, which the app reads."""
     reference = json.dumps({"EVENTHUB": "@Microsoft.KeyVault(SecretUri=https://kv/secrets/s)"})
     endpoint = Hub(running[1], HUB, token)
-    azure.take, azure.devices = (lambda body: endpoint.send(body, "2")), {"hubledger-smoke": "of a killed hook"}
+    azure.take, azure.devices = (
+        (lambda body: endpoint.send(FileEvent(0, body), "2")),
+        {"hubledger-smoke": "of a killed hook"},
+    )
     azure.roles = [DEVICE_MAKER]
     assert deploy(azure, EVENTHUB_ID=IOT_HUB, WIRED_SETTINGS=reference) == 0
     assert re.search(r"^event 2/\d+: ", capsys.readouterr().out, re.MULTILINE)
