@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import structs
@@ -17,7 +17,7 @@ from core.model.letters import (
 )
 from core.model.property_values import shown_properties
 from core.model.shapes import Instant, PartitionText, Shape, utc
-from core.settle.cause import cause_of, differing_values, template_of
+from core.settle.cause import differing_values, template_of
 from core.store.columns import decoded, decoder, instant_of, instant_text
 from core.store.database import OneStream
 
@@ -35,6 +35,7 @@ class LetterChoice(Shape):
     reveals which of them have letters."""
 
     REVEALING = ("partition_key",)
+    MARKED: ClassVar = {"fingerprint": "."}
 
     status: LetterStatus | None = None
     error_class: ErrorClass | None = None
@@ -43,10 +44,6 @@ class LetterChoice(Shape):
     failed_from: Instant | None = None
     failed_before: Instant | None = None  # excluded, while `failed_from` is included
     partition_key: PartitionKeyText | None = None
-
-    def revealing(self) -> list[str]:
-        has_values = self.fingerprint is not None and cause_of(self.fingerprint) != self.fingerprint
-        return [*Shape.revealing(self), *(["fingerprint"] if has_values else [])]
 
 
 def filter_of(given: LetterChoice, where: str = "") -> LetterChoice:

@@ -4,6 +4,7 @@ A sequence number has 64 bits, so it is shown as a string. A word of a closed se
 words may be added.
 """
 
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
@@ -44,10 +45,12 @@ class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     ONE_OF: ClassVar[tuple[str, ...]] = ()
     REVEALING: ClassVar[tuple[str, ...]] = ()
+    MARKED: ClassVar[Mapping[str, str]] = {}  # fields that reveal too if their text has this mark
 
     def revealing(self) -> list[str]:
         """Return the given fields that only a caller who may reveal gives."""
-        return [name for name in self.REVEALING if getattr(self, name) is not None]
+        marked = [name for name, mark in self.MARKED.items() if mark in (getattr(self, name) or "")]
+        return [name for name in self.REVEALING if getattr(self, name) is not None] + marked
 
 
 class Answered(msgspec.Struct, kw_only=True):

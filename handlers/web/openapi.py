@@ -1,5 +1,6 @@
 """Describe the API in OpenAPI 3.1, from the declarations that validate requests and write answers."""
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
@@ -136,6 +137,9 @@ def describe(operations: Mapping[Route, Operation]) -> dict[str, Any]:
             keys[level.name] = {**_HEADER, "name": link.header, "description": told}
         refused = operation.query.REVEALING if level is not REVEALING else ()
         of_query = [one for one in shapes.parameters(operation.query, "query") if one["name"] not in refused]
+        for one in of_query if level is not REVEALING else ():
+            if (mark := operation.query.MARKED.get(one["name"])) is not None:
+                one["schema"] |= {"not": {"pattern": re.escape(mark)}}
         described: dict[str, Any] = {
             "operationId": route.name,
             "summary": operation.summary,
