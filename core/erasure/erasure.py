@@ -210,8 +210,11 @@ def _value_without(value: Any, subjects: Sequence[str], *, is_text: bool) -> Any
     return without_subjects(value, subjects) if is_text and isinstance(value, str) else value
 
 
-def left_elsewhere(now: datetime, retention: timedelta | None, *, has_lake: bool) -> tuple[str, ...]:
-    """Say what an erasure cannot reach, and until when it stays."""
+def left_elsewhere(
+    now: datetime, retention: timedelta | None, *, has_lake: bool, without_key: int = 0
+) -> tuple[str, ...]:
+    """Say what an erasure cannot reach, and until when it stays. `without_key` counts the events whose own key could
+    not be read."""
     until = "until its retention ends" if retention is None else f"until {(now + retention):%Y-%m-%d}"
     left = [
         f"the event hub keeps its events {until}; they are not taken again",
@@ -220,6 +223,9 @@ def left_elsewhere(now: datetime, retention: timedelta | None, *, has_lake: bool
         "backups of the database keep the rows until their retention ends",
         "the log of the app and the logs of Spark jobs may name a subject in an error, until their retention ends",
     ]
+    if without_key:
+        found = "so their partition key, their rows and what they mention told whose they are"
+        left.append(f"the key of {without_key:,} events could not be read, {found}")
     if has_lake:
         left.append(
             f"replaced files of the lake stay for readers until {(now + FILES_KEPT):%Y-%m-%d}, then VACUUM goes"

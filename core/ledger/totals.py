@@ -1,7 +1,7 @@
 """The totals of a stream: what is accounted for, whether it balances, and the lag of each minute."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -88,6 +88,11 @@ class LetterBooks:
         return sum(self.counts.get(status, 0) for status in OPEN)
 
 
+def count_without_key(partitions: Iterable[PartitionBooks]) -> int:
+    """Count the events of partitions whose key could not be read."""
+    return sum(unknown_fields_of(one.unknown_fields).get(WITHOUT_KEY, 0) for one in partitions)
+
+
 @dataclass(frozen=True, slots=True)
 class Books:
     """All partitions of a stream, and its letters."""
@@ -106,7 +111,7 @@ class Books:
     @property
     def without_key(self) -> int:
         """The events whose key could not be read, and whose partition key stands for it."""
-        return sum(unknown_fields_of(one.unknown_fields).get(WITHOUT_KEY, 0) for one in self.partitions)
+        return count_without_key(self.partitions)
 
     @property
     def accounted(self) -> int:

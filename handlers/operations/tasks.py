@@ -20,6 +20,8 @@ from core.erasure.erasure import left_elsewhere
 from core.erasure.store import Erasures
 from core.erasure.task import ErasedRows, ErasureKind, erase_rows, erase_windows
 from core.errors import InfrastructureFault, TaskDiffers, TaskOverlap, TooManyTasks
+from core.ledger.store import Ledger
+from core.ledger.totals import count_without_key
 from core.letters.listing import LetterListing
 from core.letters.redrive import RedriveKind, Redrives
 from core.model.shapes import PAGE, Answered, Cursor, Limit, Nothing, Reason, Shape
@@ -77,7 +79,9 @@ def erasures_of(own: App) -> ErasureKind:
             notes = erase_windows(erased, aggregates, Aggregations(own.brief, classes), lake)
         else:
             notes = erase_rows(erased, engine, Pipelines(own.brief))
-        left = left_elsewhere(own.clock.now(), given.hub_retention, has_lake=lake is not None)
+        without_key = count_without_key(Ledger(own.stream).read_books())
+        has_lake = lake is not None
+        left = left_elsewhere(own.clock.now(), given.hub_retention, has_lake=has_lake, without_key=without_key)
         return (*notes, *left)
 
     classes, given = own.transform.row_classes, own.settings

@@ -211,11 +211,14 @@ def test_a_log_names_no_subject_and_the_same_erasure_is_answered_after_its_end(f
     assert (refused.status, refused.fields) == (400, ["subjects[1]"])
     assert filled.put("purge", {"reason": "as home-1 asked"}).status == 201
     assert filled.get("list_tasks", kind="home-1").status == 400
+    filled.sqlite.sql("UPDATE event_hub_checkpoint SET unknown_fields = ?", '{"\\u0000": 1200}')
     erasure = {"subjects": ["home-1"], "reason": "request 4711", "dry_run": False}
     for status in (201, 200):
         reply = filled.put("erasure", erasure, JOB)
         assert reply.status == status
         filled.drive(JOB)
     assert reply.body["status"] == "done"
+    assert any("the key of 1,200 events could not be read" in one for one in reply.body["notes"])
+    assert any("tables of other apps" in one for one in reply.body["notes"])
     assert filled.put("erasure", {**erasure, "subjects": ["home-2"]}, JOB).status == 409
     assert [one for one in filled.lines if "home-1" in str(one)] == []
