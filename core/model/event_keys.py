@@ -5,6 +5,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from uuid import UUID
 
 from msgspec import structs
 
@@ -19,7 +20,7 @@ FORMS = "system:NAME, property:NAME or kafka"
 def fault_of_choice(choice: str) -> str | None:
     """Return why a value of EVENT_KEY names no key, or None when it does."""
     kind, colon, name = choice.partition(":")
-    known = choice in ("", "kafka") or (kind in ("system", "property") and bool(colon and name))
+    known = choice in ("", "kafka") or (kind in ("system", "property") and bool(colon and name) and len(choice) <= 400)
     return None if known else f"EVENT_KEY must be {FORMS}, not {choice!r}"
 
 
@@ -42,7 +43,7 @@ def under_key(event: Event, key_of: KeyOf | None) -> Event:
         return event
     try:
         key = key_of(event)
-    except Exception:  # noqa: BLE001 - any error of a room's function
+    except (Exception, SystemExit, GeneratorExit):  # noqa: BLE001 - any error of a room's function
         return event
     return structs.replace(event, own_key=key) if isinstance(key, str) and key else event
 
@@ -53,10 +54,10 @@ def keying(convert: Callable[..., Event], key_of: KeyOf | None) -> Callable[...,
 
 
 def text_as_key(value: object) -> str | None:
-    """Return a text or a number as a key, and the worker's bytes in the trigger's form."""
+    """Return a text or a number as a key, and the worker's bytes and uuids in the trigger's form."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    return str(value) if isinstance(value, str | int | UUID) and not isinstance(value, bool) else None
 
 
 def _system(name: str, event: Event) -> str | None:

@@ -123,6 +123,8 @@ class Partition:
 Annotations = Mapping[str, object] | Callable[[], Mapping[str, object]]
 PARTITION_KEY = "x-opt-partition-key"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LAST_MILLISECOND = 253_402_300_799_999  # since 1970: of the year 9999
+_IDS = ("message-id", "correlation-id")
 TIMES = frozenset(("absolute-expiry-time", "creation-time", "iothub-enqueuedtime"))
 _STAMPS = ("x-opt-sequence-number", "x-opt-offset", "x-opt-enqueued-time", PARTITION_KEY)
 _OF_NET = ("SequenceNumber", "Offset", "OffsetString", "PartitionKey", "EnqueuedTimeUtc")  # its names for the same
@@ -189,8 +191,10 @@ def captured(system: Mapping[str, object]) -> dict[str, object]:
 
     def sent(name: str, value: object) -> object:
         if isinstance(value, bytes):
-            return value.hex().upper() if name in ("message-id", "correlation-id") else b64encode(value).decode()
-        return str(EPOCH + timedelta(milliseconds=value)) if name in TIMES and isinstance(value, int) else value
+            return value.hex().upper() if name in _IDS else b64encode(value).decode()
+        if name in TIMES and isinstance(value, int):
+            return str(EPOCH + timedelta(milliseconds=min(max(value, 0), LAST_MILLISECOND)))
+        return str(value) if name in _IDS and isinstance(value, int) else value
 
     return {name: sent(name, value) for name, value in system.items()}
 

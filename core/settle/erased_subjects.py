@@ -15,6 +15,7 @@ import msgspec
 
 from core.model.events import Event
 from core.model.policies import SubjectKey
+from core.model.property_values import Unread
 from core.model.rows import ReferenceKey, References, Row, row_table
 from core.model.transforms import Transform
 from core.settle.mentions import body_text, candidates_of, composed, sized_texts
@@ -82,7 +83,9 @@ def words_of_event(event: Event) -> set[str]:
     body, found = body_text(event.body), set[str]()
     with suppress(ValueError, msgspec.DecodeError, RecursionError):
         found.update(map(composed, _json_values(msgspec.json.decode(body))))
-    sent = (*event.properties, *event.properties.values(), *event.sent_annotations.values())
+    own = event.properties
+    read = {own.form: own.content} if isinstance(own, Unread) else own
+    sent = (*read, *read.values(), *event.sent_annotations, *event.sent_annotations.values())
     return found | candidates_of(body, event.key or "", event.partition_key or "", *map(str, sent))
 
 

@@ -127,7 +127,9 @@ def health_ready(call: Call[Nothing, Nothing, Nothing]) -> Answer:
 
 def _find_fault() -> str | None:
     try:
-        app().stream.find()
+        own = app()
+        own.stream.find()
+        own.core.ingestion.store.open_stream(own.settings.stream)  # it refuses a different key of events
     except HubledgerError as fault:
         return type(fault).__name__
     return WRITABLE.get()

@@ -161,7 +161,7 @@ def _opened(path: Path, line: FileEvent) -> FileEvent:
         sent = msgspec.json.decode(line.body, type=Envelope).event
         if sent.base64 is not None and bytes(sent.body):
             raise msgspec.ValidationError("it has body and base64, and needs one of them")
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnusableFile(f"{path}, line {line.line} is no envelope of an event: {error}") from error
     body = bytes(sent.body) if sent.base64 is None else sent.base64
     return FileEvent(line.line, body, sent.partition_key, sent.properties, sent.system_properties, True)

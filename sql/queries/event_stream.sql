@@ -18,12 +18,17 @@ SELECT :event_hub, :consumer_group, 1, :anchored_at
         WHERE e.event_hub = :event_hub AND e.consumer_group = :consumer_group AND e.incarnation = 1);
 
 -- name: read_event_key
--- Read the key by which a stream holds its events, and 1 when it has open letters under that key.
+-- Read the key by which a stream holds its events, and 1 when something needs that key: an open letter or task, or an
+-- erased subject, whose events are known by it.
 -- params: stream_id int
 SELECT e.event_key,
        CASE WHEN EXISTS (
             SELECT 1 FROM event_hub_dead_letter AS d
              WHERE d.stream_id = e.stream_id AND d.status IN ('waiting', 'retrying', 'held', 'exhausted'))
+         OR EXISTS (
+            SELECT 1 FROM task AS t WHERE t.stream_id = e.stream_id AND t.status IN ('planned', 'running', 'paused'))
+         OR (EXISTS (SELECT 1 FROM erased_subject AS s)
+             AND EXISTS (SELECT 1 FROM event_hub_checkpoint AS c WHERE c.stream_id = e.stream_id))
        THEN 1 ELSE 0 END AS has_open
   FROM event_stream AS e
  WHERE e.stream_id = :stream_id;

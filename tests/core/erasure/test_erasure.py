@@ -17,7 +17,7 @@ import pytest
 
 from core.erasure.erasure import asked_of, erased_by, forms_of
 from core.erasure.task import Subject
-from core.errors import ErasureKeyMissing, ErasureWaits, RequestRefused, TaskOverlap
+from core.errors import ErasureKeyMissing, ErasureWaits, EventKeyChanged, RequestRefused, TaskOverlap
 from core.ingest.ingest import ingest_batch
 from core.ledger.explain import Explanations, explain
 from core.letters.listing import RedriveRange
@@ -26,6 +26,7 @@ from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event, PartitionId, SequenceNumber, Span
 from core.model.letters import LetterMove
 from core.model.policies import SubjectKey
+from core.model.property_values import Unread
 from core.model.rows import References, Row, appended_to
 from core.model.transforms import body_decoder
 from core.replay.request import ReplayOrder
@@ -39,7 +40,7 @@ from core.tasks.run import open_parts, work_on
 from core.tasks.statuses import TaskMove
 from core.tasks.task import TaskOrder
 from examples.home_security.transform import Home, HomeAlert, SensorReading
-from tests.fakes.builders import batch, event, partition
+from tests.fakes.builders import STREAM, batch, event, partition
 from tests.fakes.child_tries import ChildTries
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.erasing import KEY, ErasingWorld, events_of
@@ -273,6 +274,11 @@ def test_an_event_of_an_erased_partition_key_makes_no_row_at_all(world: ErasingW
         assert erased.around(world.transform).is_erased(given) is is_gone, (key, own_key)
     sent = msgspec.structs.replace(event(0, "body", key=None), annotations={"iothub-connection-device-id": GONE})
     assert erased.around(world.transform).mentions_erased(sent)
+    for content, is_found in ((f'{{"home": "{GONE}", "deep": [', True), ('{"deep": [', False)):
+        unread = msgspec.structs.replace(event(0, "body", key=None), properties=Unread("json", content))
+        assert erased.around(world.transform).mentions_erased(unread) is is_found
+    with pytest.raises(EventKeyChanged):  # events of the subject are known by the key that they had
+        Partitions(world.store.database, event_key="kafka").open_stream(STREAM)
 
 
 def fails_with_its_name(event: Event, references: References) -> list[Row]:

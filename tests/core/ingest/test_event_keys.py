@@ -117,7 +117,7 @@ def test_a_different_key_is_refused_while_letters_are_open_under_the_former_one(
     opened(devices.transform.key_name)
     for other in ("", "kafka"):
         with pytest.raises(
-            EventKeyChanged, match=f"the key of events was system:{DEVICE}, and is .* set EVENT_KEY back"
+            EventKeyChanged, match=f"the key of events was system:{DEVICE}, and is .* Set EVENT_KEY back"
         ):
             opened(other)
     devices.broken = set()
