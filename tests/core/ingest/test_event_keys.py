@@ -11,7 +11,7 @@ from core.errors import EventKeyChanged, PoisonEvent, SettingsRefused
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.event_keys import fault_of_choice, kafka_header, under_key, with_key
-from core.model.events import Event
+from core.model.events import Event, captured
 from core.model.letters import LetterPolicy
 from core.model.property_values import Unread, decode_sent, encode_properties
 from core.model.rows import References, Row
@@ -166,6 +166,11 @@ def test_system_properties_are_stored_beside_properties_of_any_names() -> None:
             text = encode_properties(properties, system)
             assert decode_sent(text) == (properties, system), text
             assert system or text == encode_properties(properties)
+    record = {"creation-time": 2**62, "iothub-enqueuedtime": -5, "message-id": 7, "correlation-id": b"id\xff"}
+    assert captured(record) == {
+        "creation-time": "9999-12-31 23:59:59.999000+00:00", "iothub-enqueuedtime": "1970-01-01 00:00:00+00:00",
+        "message-id": "7", "correlation-id": "6964FF",
+    }  # fmt: skip
     own = structs.replace(event(0, key="p"), own_key="d1", annotations={"message-id": "m"})
     again = Event.from_columns(0, "0", own.enqueued_at, "d1", ({}, own.stored_annotations), b"")
     assert (again.key, again.partition_key, again.sent_annotations) == ("d1", "p", {"message-id": "m"})

@@ -12,6 +12,7 @@ import msgspec
 
 from hubledger import Event, PoisonEvent, fault_of_body, kafka_header
 
+STRUCTURED = "application/cloudevents"  # the beginning of the content type of a body that has the attributes
 NEEDED = ("specversion", "id", "source", "type")
 _NAME = re.compile("(cloudEvents[:_]|ce_)([a-z0-9]+)")
 _JSON = re.compile(r"(?:[\w.-]+/(?:[\w.-]+\+)?json\s*(?:;.*)?)?", re.IGNORECASE)
@@ -22,12 +23,12 @@ _ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)
 
 def json_of(event: Event) -> bytes:
     """Return the JSON of an event. Raises PoisonEvent."""
-    found, kind, data = _attributes(event), event.system_properties.get("content-type"), event.body
-    if found:
-        kind = kind or (kafka_header(event, "content-type") or b"").decode("utf-8", "replace")
-    elif not data:
+    kind, data = event.system_properties.get("content-type"), event.body
+    kind = str(kind or (kafka_header(event, "content-type") or b"").decode("utf-8", "replace"))
+    found = {} if kind.lower().startswith(STRUCTURED) else _attributes(event)
+    if not found and not data:
         raise PoisonEvent("the body is empty")
-    else:
+    if not found:
         found, kind, data = _parts(data)
     if lacking := [name for name in NEEDED if name not in found]:
         raise PoisonEvent(f"the CloudEvent has no {', '.join(lacking)}")
