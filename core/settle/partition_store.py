@@ -190,14 +190,20 @@ class Partitions(HeldLetters):
             write(self._database, str(stream), "open_stream", **opened)
             found = self._database.ask("find_stream", **names_of(stream))
         stream_id = int(found[0][0])
-        if (now := self._event_key) is not None:
-            ((former, has_open),) = self._database.ask("read_event_key", stream_id=stream_id)
-            if former != now and has_open:
-                raise EventKeyChanged(former, now)
-            if former != now:
-                values = {"stream_id": stream_id, "event_key": now, "former": former}
-                write(self._database, f"stream {stream_id}", "change_event_key", **values)
+        if (former := self.find_former_key(stream_id)) is not None:
+            values = {"stream_id": stream_id, "event_key": self._event_key, "former": former}
+            write(self._database, f"stream {stream_id}", "change_event_key", **values)
         return self._memory.remember_stream(stream, stream_id) if self._memory else stream_id
+
+    def find_former_key(self, stream_id: int) -> str | None:
+        """Return the key of a stream's events if these partitions have a different one. Raises EventKeyChanged while
+        something of the stream needs the former one."""
+        if (now := self._event_key) is None:
+            return None
+        ((former, is_needed),) = self._database.ask("read_event_key", stream_id=stream_id)
+        if former != now and is_needed:
+            raise EventKeyChanged(former, now)
+        return None if former == now else former
 
     def read_incarnation(self, stream: Stream) -> Incarnation:
         """Return the newest incarnation of a stream. A stream that the store does not know yet is opened."""

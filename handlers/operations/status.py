@@ -128,8 +128,8 @@ def health_ready(call: Call[Nothing, Nothing, Nothing]) -> Answer:
 def _find_fault() -> str | None:
     try:
         own = app()
-        own.stream.find()
-        own.core.ingestion.store.open_stream(own.settings.stream)  # it refuses a different key of events
+        if (stream_id := own.stream.find()) is not None:
+            own.core.ingestion.store.find_former_key(stream_id)
     except HubledgerError as fault:
         return type(fault).__name__
     return WRITABLE.get()

@@ -29,7 +29,7 @@ SELECT e.event_key,
             SELECT 1 FROM task AS t WHERE t.stream_id = e.stream_id AND t.status IN ('planned', 'running', 'paused'))
          OR (EXISTS (SELECT 1 FROM erased_subject AS s)
              AND EXISTS (SELECT 1 FROM event_hub_checkpoint AS c WHERE c.stream_id = e.stream_id))
-       THEN 1 ELSE 0 END AS has_open
+       THEN 1 ELSE 0 END AS is_needed
   FROM event_stream AS e
  WHERE e.stream_id = :stream_id;
 

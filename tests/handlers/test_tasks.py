@@ -62,6 +62,14 @@ def filled(running: Running) -> Running:
     return running
 
 
+def test_an_app_is_not_ready_with_a_different_key_of_events_than_that_of_an_open_task(filled: Running) -> None:
+    filled.open("replay", reason="again", dry_run=False)
+    assert filled.get("health_ready").status == 200
+    filled.restart(EVENT_KEY="kafka")
+    ready = filled.get("health_ready")
+    assert (ready.status, ready.body["fault"]) == (503, "EventKeyChanged")
+
+
 def test_the_line_of_a_step_that_failed_has_the_text_of_its_error(filled: Running) -> None:
     replay = filled.open("replay", reason="again", dry_run=False)["task_id"]
     assert filled.drive(replay)["error"] == "HubUnreachable"
