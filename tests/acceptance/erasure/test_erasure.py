@@ -106,7 +106,7 @@ def assert_nowhere(app: App) -> None:
     octets = {one.name: one.read_bytes() for one in app.folder.glob("*") if one.is_file()}
     assert [name for name, each in octets.items() if GONE.encode() in each] == []
     assert STAYS.encode() in octets["store.db"]
-    for log in app.folder.rglob("_delta_log"):
+    for log in app.folder.glob("lake/*/*/_delta_log"):
         table = pl.read_delta(str(log.parent))
         assert GONE not in str(table.select(pl.col(pl.String)).to_dict(as_series=False)), log
 
@@ -116,7 +116,7 @@ def is_summed(app: App) -> bool:
     ((summed, readings),) = app.engine.sql(
         "SELECT (SELECT SUM(readings) FROM home_activity), (SELECT COUNT(*) FROM sensor_reading)"
     )
-    lake = [log.parent for log in app.folder.rglob("_delta_log") if log.parent.name == "sensor_reading"]
+    lake = [log.parent for log in app.folder.glob("lake/*/*/_delta_log") if log.parent.name == "sensor_reading"]
     return bool(lake) and summed == readings == pl.read_delta(str(lake[0])).height
 
 
