@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from msgspec import structs
@@ -155,6 +156,13 @@ def test_a_key_is_read_from_each_place_that_the_setting_names_or_it_is_the_parti
     assert [fault_of_choice(one) is None for one in ("", "kafka", "system:a", "property:b c")] == [True] * 4
     for wrong in ("partition", "system:", "kafka:a", "Kafka", "system"):
         assert "system:NAME, property:NAME or kafka, not" in str(fault_of_choice(wrong))
+    for error in (SystemExit(3), GeneratorExit(), ZeroDivisionError()):
+
+        def raising(given: Event, error: BaseException = error) -> str:
+            raise error
+
+        assert under_key(unread, raising) is unread
+    assert key("property:id", of_device(0, "d1", id=UUID(int=1))) == "00000000-0000-0000-0000-000000000001"
     with pytest.raises(SettingsRefused, match="the room has key_of"):
         with_key(replace(Transform("1", lambda *_: ()), key_of=lambda one: "k"), "kafka")
 
