@@ -10,8 +10,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
 
-from core.model.events import PARTITION_KEY, captured
-
 BOM = b"\xef\xbb\xbf"
 LARGEST_LINE = 1_047_552  # bytes: a hub takes 1 MiB, and 1 KiB of that is for the key and the envelope
 LARGEST_TEXT = 256 * 1024 * 1024  # bytes of a file that is one JSON text
@@ -133,6 +131,8 @@ def _captured(path: Path, file: IO[bytes]) -> Iterator[FileEvent]:
             " a room with its events as bodies, in events.base64"
         )
     from fastavro import reader
+
+    from core.model.events import PARTITION_KEY, captured  # here, because the command line alone has no msgspec
 
     try:
         for number, record in enumerate(reader(file), 1):
