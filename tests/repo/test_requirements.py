@@ -6,6 +6,7 @@ folder to a file, and here places share folders: the worker and the command line
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from collections import Counter
@@ -232,3 +233,11 @@ def test_where_spark_3_5_does_not_run_the_pins_are_those_of_the_second_leg() -> 
     for python in PYTHONS[1:]:
         own, other = ({f"{one.name}{one.specifier}" for one in pins(file, python)} for file in (first, second))
         assert own == other
+
+
+def test_the_command_line_alone_needs_no_package_of_the_app() -> None:
+    """It is installed by requirements-cli.txt where nothing else is."""
+    program = "import runpy, sys; sys.modules['msgspec'] = None; sys.argv = ['hubledger', 'status']"
+    words = [sys.executable, "-c", f"{program}; runpy.run_module('hubledger', run_name='__main__')"]
+    done = subprocess.run(words, cwd=ROOT, env={"HOME": "/nowhere"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "which app?" in done.stderr, done.stderr
