@@ -27,7 +27,7 @@
         │   ├── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
         │   ├── HeldLettersFull        the partition holds as many letters as HELD_LIMIT allows
         │   └── ErasureKeyMissing      subjects were erased with a key that the settings do not have
-        ├── EventKeyChanged        the settings name a key of events under which nothing is open or erased
+        ├── EventKeyChanged        letters, tasks or erasures need a different key of events than EVENT_KEY
         ├── VersionChanged         the task was opened with a different version of the transform
         ├── ErasureWaits           a run of an aggregate has to end before an erasure does
         ├── ChildNotStarted        no child process starts to try a deadly event (in core/settle/settle.py)
@@ -236,13 +236,12 @@ class ErasureKeyMissing(PartitionStopped):
 
 
 class EventKeyChanged(InfrastructureFault):
-    """The settings name a different key of events than the one that something of the stream needs."""
+    """The settings name one key of events, and letters, tasks or erasures of the stream need a different one."""
 
     def __init__(self, former: str, now: str) -> None:
         super().__init__(
             f"the key of events was {former or 'the partition key'}, and is {now or 'the partition key'} now. Set"
-            " EVENT_KEY back: letters or tasks are open under the former one, or subjects were erased, and their events"
-            " are known by it"
+            " EVENT_KEY back: letters or tasks are open under the former key, or the events of erased subjects have it"
         )
 
 

@@ -22,7 +22,7 @@ from core.ingest.stalled_partitions import SilenceCheck
 from core.ledger.store import BurnDowns, Ledger
 from core.ledger.totals import LetterBooks
 from core.ledger.watch import BurnDown, read_burn_down
-from core.model.event_keys import keying, with_key
+from core.model.event_keys import keying
 from core.model.events import PartitionId
 from core.model.ports import Clock
 from core.model.transforms import Transform
@@ -121,8 +121,7 @@ def _open_app() -> App:
     prepare_interpreter()
     settings, closing = read_settings(os.environ), ExitStack()
     watchdog = Watchdog(settings.transform_deadline)
-    loaded = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
-    transform = with_key(loaded, settings.event_key)
+    transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over, settings.event_key)
     database = open_database(settings.store_connection, transform.row_classes)
     patient, brief = (one(database, settings.store_patience) for one in (PatientDatabase, briefly_patient))
     convert = keying(to_host_event, transform.key_of)

@@ -15,7 +15,7 @@ from typing import Any
 
 from core.errors import ProcessDied
 from core.model.commits import Settled
-from core.model.event_keys import under_key, with_key
+from core.model.event_keys import under_key
 from core.model.events import PARTITION_KEY, Event, SequenceNumber, captured
 from core.model.ports import parse_instant
 from core.model.property_values import encode_properties
@@ -67,7 +67,6 @@ class Settling:
     wanted: Wanted
     deadline: timedelta
     in_child: bool = False
-    event_key: str = ""
 
 
 def partition_of(path: str) -> str:
@@ -107,7 +106,7 @@ def events_within(
     def select_events(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        key_of = with_key(load_transform(transform), event_key).key_of
+        key_of = load_transform(transform, event_key=event_key).key_of
         for batch in batches:
             for path, content in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
                 partition_id = partition_of(path)
@@ -156,9 +155,8 @@ def _trying(settling: Settling) -> Iterator[Callable[[Sequence[Event], Reference
     task = TaskContext.get()
     if not settling.in_child and (task is None or task.attemptNumber() == 0):
         with closing(Watchdog(settling.deadline)) as watchdog:
-            loaded = load_transform(settling.transform, watch=watchdog.over)
-            here = with_key(loaded, settling.event_key)
-            yield lambda events, references: [settle([under_key(one, here.key_of) for one in events], references, here)]
+            here = load_transform(settling.transform, watch=watchdog.over)
+            yield lambda events, references: [settle(events, references, here)]
         return
     transform = load_transform(settling.transform)
     with (

@@ -105,8 +105,7 @@ def _replay(spark: SparkSession, tables: Tables, given: argparse.Namespace, in_c
         if row_table(row_class).key
         for row in tables.texts(row_class, None).select("texts").collect()
     ]
-    deadline = timedelta(seconds=given.deadline)
-    settling = Settling(given.transform, references, wanted, deadline, in_child, given.event_key)
+    settling = Settling(given.transform, references, wanted, timedelta(seconds=given.deadline), in_child)
     found = _found(spark, given.files).mapInArrow(outcomes_with(settling), OUTCOMES)
     outcomes = found.distinct().persist()  # although Capture may have written an event to two files
     diffs = compare(outcomes, tables, row_classes, given.stream_id)

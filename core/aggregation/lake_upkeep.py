@@ -53,9 +53,9 @@ def remake_table(
     """Order a damaged table anew, and return what follows in words. `by` tells who orders it, and when.
 
     The order lies in the table's folder, and the next run of its job gets it with the state of the table. It names the
-    files that the log has, where the log is readable: the job takes from them the rows that SQL no longer holds. Their
-    values are left out, because nothing removes an order. A damaged log is removed. With `accepts_loss`, rows of which
-    neither SQL nor a readable file is left are left out.
+    files that the log has, where the log is readable: the job takes from them the rows that SQL no longer holds. The
+    least and greatest values of these files are left out, because an order is never deleted. A damaged log is removed.
+    With `accepts_loss`, rows that neither SQL nor a readable file has are lost.
     AggregationConflict for a table that no job writes, and LakeUnreachable.
     """
     jobs = {one: job for job in own.jobs for one in tables_of(job)}

@@ -125,7 +125,7 @@ Diff = tuple[str, int]  # task of a dry run, and the event that it has stored a 
 
 @dataclass(frozen=True, slots=True)
 class FoundPiece:
-    """Everything of some `sought` subjects in a range of a partition of any stream. `rows_of` counts the rows of each
+    """All data of the `sought` subjects in a range of one partition, of any stream. `rows_of` counts the rows of each
     table."""
 
     stream_id: int
@@ -147,7 +147,7 @@ class FoundPiece:
         return replace(Erasing(rows=rows, days=self.days, first_letters=self.letters[:MOST_NAMED]), **counts)
 
 
-# The fields of requests and histories that have what people wrote, and names: no other value can be a subject.
+# The fields of requests and histories with texts of people, or with names. No other value can be a subject.
 PEOPLE_WROTE = frozenset({"why", "reason", "keys", "partition_key"})
 
 
@@ -164,8 +164,8 @@ def values_without_subjects(text: str, subjects: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Worded:
-    """A table with texts that people or errors wrote, and the statements that read and replace them. A row has columns
-    of a key, and then texts."""
+    """A table with texts of people and errors, and the statements that read and replace them. A row has the columns of
+    the key, then the texts."""
 
     read: str
     reword: str
@@ -213,8 +213,8 @@ def _value_without(value: Any, subjects: Sequence[str], *, is_text: bool) -> Any
 def left_elsewhere(
     now: datetime, retention: timedelta | None, *, has_lake: bool, without_key: int = 0
 ) -> tuple[str, ...]:
-    """Say what an erasure cannot reach, and until when it stays. `without_key` counts the events whose own key could
-    not be read."""
+    """Return a note for each copy that an erasure cannot reach, and until when the copy stays. `without_key` counts the
+    events without a readable key."""
     until = "until its retention ends" if retention is None else f"until {(now + retention):%Y-%m-%d}"
     left = [
         f"the event hub keeps its events {until}; they are not taken again",
@@ -224,8 +224,8 @@ def left_elsewhere(
         "the log of the app and the logs of Spark jobs may name a subject in an error, until their retention ends",
     ]
     if without_key:
-        found = "so their partition key, their rows and what they mention told whose they are"
-        left.append(f"the key of {without_key:,} events could not be read, {found}")
+        instead = "their partition keys, rows and texts were searched instead"
+        left.append(f"the key of {without_key:,} events could not be read: {instead}")
     if has_lake:
         left.append(
             f"replaced files of the lake stay for readers until {(now + FILES_KEPT):%Y-%m-%d}, then VACUUM goes"

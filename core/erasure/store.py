@@ -209,19 +209,18 @@ class Erasures:
         """Return the letters, staged events and attempts of a range whose texts mention a subject, in order, and the
         last number that was read.
 
-        The database leaves out most of the others. No more bodies than AT_ONCE are in memory, and no more octets than
-        OCTETS_AT_ONCE but for the bodies of one number.
+        The database leaves out most texts without a mention. At most AT_ONCE bodies are in memory, and at most
+        OCTETS_AT_ONCE octets of them, unless the bodies of one number have more.
         """
         found = self.database.ask("find_texts_to_search", **searched, **span_values(reach), most=AT_ONCE)
         sums = zip(found, accumulate(size for _, size in found), strict=True)
         chosen = [number for (number, size), total in sums if total <= OCTETS_AT_ONCE or total == size]
         place = {name: searched[name] for name in ("stream_id", "partition_id")}
         values = {**place, "sequence_numbers": numbers_json(chosen)}
+        rows = self.database.ask("read_texts_to_search", **values) if chosen else []
         named = [
             (kind, SequenceNumber(number), attempt)
-            for kind, number, attempt, body, *texts in (
-                self.database.ask("read_texts_to_search", **values) if chosen else []
-            )
+            for kind, number, attempt, body, *texts in rows
             if mentions([bytes(body or b""), *filter(None, texts)])
         ]
         last = chosen[-1] if len(chosen) < len(found) or len(found) == AT_ONCE else reach.last

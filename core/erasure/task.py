@@ -56,7 +56,7 @@ from core.transforms.loading import find_aggregate
 
 NUMBERS = 10_000  # of one piece
 RUNS = 1_000  # of a job that are looked at for a repair
-CLOCKS_APART = timedelta(seconds=10)  # at most: one far ahead would forget new events, one behind too few
+CLOCKS_APART = timedelta(seconds=10)  # at most: a clock far ahead forgets new events too, and one behind too few
 
 Subject = Annotated[
     str, msgspec.Meta(min_length=1, max_length=200, description="A partition key, or a value of a room's subject.")
@@ -153,7 +153,7 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
     Raises ErasureWaits while a run is open or missing that has to end first, and LakeUnreachable."""
     task, standings = erased.task, _read_standings(erased, own.jobs, own.store)
     remade = sorted(one for each in standings.values() for one in each.stale if one.endswith(OF_REMAKE))
-    if remade:  # from files that may have the rows
+    if remade:  # the files that they are made from may have the rows
         raise ErasureWaits(f"tables of the lake are made anew: {', '.join(remade)}")
     notes, missing = _delete_rows(erased, own.lake, own.jobs, own.store), list[str]()
     for job, standing in standings.items():
@@ -170,9 +170,8 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
                 pipelines.place(Order(job, "repair", task.requested_by, why, at, days=Days(*wanted)), standing)
     if missing:
         raise ErasureWaits(f"the windows of its days are computed again: {', '.join(missing)}")
-    if stale := sorted(
-        chain(*(own.store.read_standing(job).stale for job in own.jobs))
-    ):  # they may have what the repair took away from SQL
+    stale = sorted(chain(*(own.store.read_standing(job).stale for job in own.jobs)))
+    if stale:  # such a table may still have windows that the repair deleted from SQL
         raise ErasureWaits(f"tables of the lake are stale: {', '.join(stale)}")
     aggregates = [find_aggregate(job) for job in own.jobs if not is_rows_job(job)]
     return (*notes, *_delete_windows(erased, own.lake, aggregates, own.store))
@@ -216,7 +215,7 @@ def _held(standing: Standing) -> str:
 
 
 def _delete_rows(erased: ErasedRows, lake: Lake | None, jobs: Sequence[str], store: Aggregations) -> list[str]:
-    """Delete the rows of subjects from the lake, also from tables that no job keeps any more. Return what was done."""
+    """Delete the rows of subjects from the lake, also from tables that no job writes any more. Return what was done."""
     notes: list[str] = []
     for rows in lake_rows(find_aggregate(job) for job in jobs if not is_rows_job(job)):
         if lake is not None and row_table(rows.source).subject:
@@ -227,8 +226,8 @@ def _delete_rows(erased: ErasedRows, lake: Lake | None, jobs: Sequence[str], sto
 def _delete_windows(
     erased: ErasedRows, lake: Lake | None, aggregates: Sequence[Aggregate], store: Aggregations
 ) -> list[str]:
-    """Delete the windows of subjects from the lake where SQL has none, because a repair knows only those of SQL. Closed
-    runs are published before, so that none brings windows later. Return what was done."""
+    """Delete the windows of subjects from the lake where SQL has none, because a repair knows only the windows of SQL.
+    Closed runs are published first: published later, they would bring windows back. Return what was done."""
     notes: list[str] = []
     for of in aggregates:
         if lake is not None and of.subject is not None and store.find_days(of, erased.subjects) is None:
@@ -238,7 +237,7 @@ def _delete_windows(
 
 
 def _delete(lake: Lake, job: str, condition: str, store: Aggregations) -> list[str]:
-    """Delete what fits a condition from the tables of a job, but for those that its next run makes anew."""
+    """Delete rows from the tables of a job, except from tables that its next run makes anew."""
     stale = store.read_standing(job).stale
     counts = {table: lake.delete(table, condition) for table in tables_of(job) if f"{table}{OF_REMAKE}" not in stale}
     return [f"lake: {count} rows were deleted from {table}" for table, count in counts.items() if count]
@@ -308,11 +307,9 @@ class ErasureKind(TaskKind):
         """Return the steps that note the subjects and add the parts. The later one of the two clocks tells the time.
         Raises RequestRefused when the clocks of the database and of the app are too far apart."""
         here, there = self.app_time(), read_time(self.store.database)
-        if abs(there - here) > CLOCKS_APART:
-            apart = f"{abs(there - here).total_seconds():,.0f} s {'ahead of' if there > here else 'behind'} the app's"
-            why = (
-                f"the clock of the database is {apart}, and an erasure needs the right time: set the wrong clock right"
-            )
+        if (apart := abs(there - here)) > CLOCKS_APART:
+            place = f"{apart.total_seconds():,.0f} s {'ahead of' if there > here else 'behind'} the clock of the app"
+            why = f"the clock of the database is {place}: set the wrong clock right, because an erasure needs the time"
             raise RequestRefused("", f"{why} (docs/erasure.md)", "conflict")
         subjects = report_of(request.asked, ErasureAsked).subjects
         return opening_of(request, subjects, self.key, max(here, there))

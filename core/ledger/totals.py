@@ -89,7 +89,7 @@ class LetterBooks:
 
 
 def count_without_key(partitions: Iterable[PartitionBooks]) -> int:
-    """Count the events of partitions whose key could not be read."""
+    """Count the events of partitions without a readable key."""
     return sum(unknown_fields_of(one.unknown_fields).get(WITHOUT_KEY, 0) for one in partitions)
 
 
@@ -107,11 +107,6 @@ class Books:
         for one in self.partitions:
             counts.update(unknown_fields_of(one.unknown_fields))
         return [(name, events) for name, events in counts.most_common() if name != WITHOUT_KEY]
-
-    @property
-    def without_key(self) -> int:
-        """The events whose key could not be read, and whose partition key stands for it."""
-        return count_without_key(self.partitions)
 
     @property
     def accounted(self) -> int:

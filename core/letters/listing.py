@@ -31,8 +31,8 @@ PartitionKeyText = Annotated[str, msgspec.Meta(max_length=2_000)]
 
 
 class LetterChoice(Shape):
-    """The letters that fit every given field. A filter by partition key, or by the hash of the values of a message,
-    reveals which of them have letters."""
+    """The letters that fit every given field. A filter by partition key reveals whether a key has letters, and so does
+    one by the hash of the values of a message."""
 
     REVEALING = ("partition_key",)
     MARKED: ClassVar = {"fingerprint": "."}

@@ -37,8 +37,8 @@ def with_key(transform: Transform, choice: str) -> Transform:
 
 
 def under_key(event: Event, key_of: KeyOf | None) -> Event:
-    """Return the event with the key that a function gives it, or as it is: a key that cannot be read is counted, and
-    the partition key stands for it."""
+    """Return the event with the key that a function gives it. Without a readable key the event stays unchanged: its
+    partition key is used, and `settle` counts it."""
     if key_of is None:
         return event
     try:
@@ -49,12 +49,12 @@ def under_key(event: Event, key_of: KeyOf | None) -> Event:
 
 
 def keying(convert: Callable[..., Event], key_of: KeyOf | None) -> Callable[..., Event]:
-    """Return a converter of events whose events have the key that a function gives them."""
+    """Return a converter of events that also gives each event its key."""
     return convert if key_of is None else lambda found: under_key(convert(found), key_of)
 
 
 def text_as_key(value: object) -> str | None:
-    """Return a text or a number as a key, and the worker's bytes and uuids in the trigger's form."""
+    """Return a text or a number as a key. Bytes and uuids, which only the worker has, take the form of the trigger."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     return str(value) if isinstance(value, str | int | UUID) and not isinstance(value, bool) else None
@@ -69,7 +69,7 @@ def _property(name: str, event: Event) -> str | None:
 
 
 def _kafka(event: Event) -> str | None:
-    """Return the key of a Kafka producer as a text, or one that is none in base64."""
+    """Return the key of a Kafka producer as a text, or in base64 when it is not UTF-8."""
     key = kafka_key(event)
     try:
         return key if key is None else key.decode()

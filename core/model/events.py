@@ -160,25 +160,25 @@ class Event(msgspec.Struct, frozen=True):
 
     @property
     def stored_annotations(self) -> dict[str, object]:
-        """The system properties that are stored with the properties, with the partition key beside an own key."""
+        """The system properties as a letter stores them. With an own key, they include the partition key."""
         own = {} if self.own_key in (None, self.partition_key) else {PARTITION_KEY: self.partition_key}
         return self.sent_annotations | own
 
     @property
     def key(self) -> str | None:
-        """The key in whose order events are held, and by which they are found, replayed and erased."""
+        """The key by which the event is held, found, replayed and erased."""
         return self.partition_key if self.own_key is None else self.own_key
 
     @property
     def sent_annotations(self) -> dict[str, object]:
-        """The system properties as letters keep them: without nulls, and without those that are fields of an event."""
+        """The system properties without nulls, and without the ones that an event has as fields."""
         found = self.annotations() if callable(self.annotations) else self.annotations or {}
         return {name: value for name, value in found.items() if value is not None and name not in _FIELDS}
 
     @property
     def system_properties(self) -> dict[str, object]:
-        """The properties that the hub, an IoT Hub or the sender's library gave the event: docs/transforms.md has the
-        table. Each use reads them again."""
+        """The properties that the hub, an IoT Hub or the library of the sender gave the event. docs/transforms.md has
+        the table. Each use makes a new mapping."""
         found = self.sent_annotations
         for name in TIMES & found.keys():
             found[name] = sent_time(found[name])
@@ -200,7 +200,7 @@ def captured(system: Mapping[str, object]) -> dict[str, object]:
 
 
 def sent_time(value: object) -> object:
-    """Return the time that a text of the trigger's JSON is, or a value that is no such text as it is."""
+    """Return a text of the trigger's JSON as a time. Any other value stays unchanged."""
     if not isinstance(value, str):
         return value
     try:

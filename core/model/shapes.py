@@ -45,10 +45,10 @@ class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     ONE_OF: ClassVar[tuple[str, ...]] = ()
     REVEALING: ClassVar[tuple[str, ...]] = ()
-    MARKED: ClassVar[Mapping[str, str]] = {}  # fields that reveal too if their text has this mark
+    MARKED: ClassVar[Mapping[str, str]] = {}  # fields that also reveal something when their text has this mark
 
     def revealing(self) -> list[str]:
-        """Return the given fields that only a caller who may reveal gives."""
+        """Return the given fields that need the role of revealing."""
         marked = [name for name, mark in self.MARKED.items() if mark in (getattr(self, name) or "")]
         return [name for name in self.REVEALING if getattr(self, name) is not None] + marked
 
@@ -66,7 +66,7 @@ class Answered(msgspec.Struct, kw_only=True):
 
 
 def hidden(shown: Any) -> Any:
-    """Return an answer without the values that quote, also in the answers that it holds."""
+    """Return an answer without values that quote an event or name a person, also in the answers that it holds."""
     if isinstance(shown, list):
         return [hidden(one) for one in shown]
     if not isinstance(shown, Answered):

@@ -23,7 +23,7 @@ Read = TypeVar("Read")
 
 MOST_NAMES, NAME_LENGTH = 15, 40  # of fields that are counted by name; the names of others are not kept
 OTHERS, NONE_UNKNOWN = "", "{}"
-WITHOUT_KEY = "\0"  # the name under which the counts of fields have the events whose key could not be read
+WITHOUT_KEY = "\0"  # among the counts of unknown fields, the name that counts events without a readable key
 _counts: ContextVar[Counter[str] | None] = ContextVar("unknown fields", default=None)  # of this thread
 _LONG = re.compile(rb"\.\d{7}")  # quick to look for; a number may have it too
 _FRACTION = re.compile(rb"(\d:\d\d\.\d{6})(\d+)")  # of a time, with more digits than a datetime holds
@@ -218,9 +218,9 @@ class Transform:
 
     An event that becomes more than `rows_limit` rows is a letter, before its rows fill the memory. Where no signal is
     taken, a KeyboardInterrupt is raised by the transform, and would be at every retry: it is the outcome of its event.
-    An event that `is_erased` is filtered, and waits for no letter. Nothing is stored of one that fails and of which it
-    or its error `mentions_erased`, and no name of a field that `quotes_erased`. `key_of` gives an event its key, and
-    `key_name` says which one: "" is the partition key.
+    An event that `is_erased` is filtered, and waits for no letter. An event that fails is filtered too when it, or its
+    error, `mentions_erased`. A field whose name `quotes_erased` is not counted. `key_of` gives an event its key, and
+    `key_name` names that key: "" is the partition key.
     """
 
     version: str

@@ -35,7 +35,7 @@ class Erased:
         return any(erased_at is not None and event.enqueued_at <= erased_at for erased_at in found)
 
     def around(self, transform: Transform) -> Transform:
-        """Return the transform with one change: it makes no rows of what was erased, and nothing that quotes it."""
+        """Return the transform without erased subjects: no rows of theirs, and no letters or counts that name them."""
         if not self.until:
             return transform
         ask = transform.references_of

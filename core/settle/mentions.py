@@ -4,8 +4,8 @@ A mention is the subject as a word: no letter, digit, underscore or hyphen stand
 joins it to a further word. So `ann-7` is not in `ann-70`, and `anna` is not in `anna.smith`. A text has its own
 words and those that remain when its escapes are read: `%20` and `+` of addresses, `\\u00eb` and `\\\\` of JSON, and
 `&amp;` of HTML, up to three times one in the other. Both are composed (NFC) before they are compared, so `e` with
-a diaeresis is one letter or two. A body is UTF-8, or UTF-16 with a byte order mark. In a body that is no text a subject
-counts wherever its octets stand. What is compressed, encrypted or in Base64 mentions nobody.
+a diaeresis is one letter or two. A body is UTF-8, or UTF-16 with a byte order mark. In a binary body a subject counts
+wherever its octets stand. What is compressed, encrypted or in Base64 mentions nobody.
 """
 
 import re
@@ -25,7 +25,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 DEPTH = 3  # escapes within escapes
 MOST_NEEDLES = 50
 
-_BINARY = re.compile("[\0-\x08\x0b\x0e-\x1f\x7f\ufffd]")  # also stands for octets that are no UTF-8
+_BINARY = re.compile("[\0-\x08\x0b\x0e-\x1f\x7f\ufffd]")  # U+FFFD stands for octets that are not UTF-8
 _PRINTED = re.compile(rb"[^\0-\x1f\x7f]+")
 
 Mentions = Callable[[Iterable[str | bytes]], bool]
@@ -94,8 +94,8 @@ def candidates_of(*texts: str) -> set[str]:
 
 
 def sized_texts(body: bytes) -> Iterator[str]:
-    """Yield the texts of a body that is no text: each stands after an octet that tells its length as Avro, CBOR,
-    MessagePack or Protobuf do."""
+    """Yield the texts in a binary body. Before each text stands an octet with its length, as in Avro, CBOR, MessagePack
+    and Protobuf."""
     if not _BINARY.search(body_text(body)):
         return
     for run in _PRINTED.finditer(body):

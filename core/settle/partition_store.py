@@ -180,7 +180,8 @@ class Partitions(HeldLetters):
     def open_stream(self, stream: Stream) -> int:
         """Return the id of a stream. Open a stream that the store does not know yet.
 
-        Where events have a key, raises EventKeyChanged for a different one than that of open letters."""
+        Raises EventKeyChanged when letters, tasks or erasures need a different key of events.
+        """
         known = None if self._memory is None else self._memory.stream_id_of(stream)
         if known is not None:
             return known
@@ -196,8 +197,8 @@ class Partitions(HeldLetters):
         return self._memory.remember_stream(stream, stream_id) if self._memory else stream_id
 
     def find_former_key(self, stream_id: int) -> str | None:
-        """Return the key of a stream's events if these partitions have a different one. Raises EventKeyChanged while
-        something of the stream needs the former one."""
+        """Return the stored key of a stream's events when it differs from the present one, or None. Raises
+        EventKeyChanged when letters, tasks or erasures need the stored one."""
         if (now := self._event_key) is None:
             return None
         ((former, is_needed),) = self._database.ask("read_event_key", stream_id=stream_id)
@@ -327,8 +328,9 @@ class Partitions(HeldLetters):
     ) -> None:
         """Record that a partition is stopped, or count one more attempt. The next read of its state shows the stop.
 
-        A detail that quotes an erased subject is left out. Nothing is recorded after an erasure that the state does not
-        know: the next attempt records it."""
+        A detail that quotes an erased subject is left out, unless the key of the subjects is missing. Nothing is
+        recorded when an erasure is newer than the state: the next attempt records the stop.
+        """
         with suppress(ErasureKeyMissing):
             detail = LEFT_OUT if self.read_erased(state).quotes(detail) else detail
         values: Any = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at), **known_erasures(state)}

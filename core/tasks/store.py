@@ -59,8 +59,8 @@ class Ending:
 
 
 class TaskOpening(NamedTuple):
-    """Steps of a new task's transaction: those that lock every stream, those before the task, and those that add its
-    parts. Without `parts`, the parts are those of the request."""
+    """Steps of the transaction of a new task: `streams` lock every stream, `before` come before the task, and `parts`
+    add its parts. Without `parts`, the task has the parts of the request."""
 
     streams: tuple[Step, ...] = ()
     before: tuple[Step, ...] = ()
@@ -187,8 +187,8 @@ _STANDING = ("stream_id", "kind", "task_key", "holds_numbers", "parts")
 
 
 def open_script(request: TaskRequest, opening: TaskOpening = PLAIN_OPENING) -> Script:
-    """Return the transaction of a new task. It locks the stream, whose tasks are opened one after the other. Every
-    stream is locked before that, where all are: two that each held one row would wait for one another."""
+    """Return the transaction of a new task. It locks the stream, whose tasks are opened one after the other. An opening
+    that locks all streams does so before: otherwise two openings could each hold one row, and wait for each other."""
     values = _request_values(request)
     return Script(
         f"{request.kind} {request.order.task_id}",

@@ -37,6 +37,7 @@ from types import ModuleType
 
 from core.errors import InvalidTransform
 from core.model.aggregates import ADDED, Aggregate, aggregate_named, declared_aggregates
+from core.model.event_keys import with_key
 from core.model.rows import declared, row_table
 from core.model.transforms import ROWS_LIMIT, Transform, Watch, unwatched
 from core.transforms.contract import (
@@ -142,10 +143,13 @@ def takes_signals() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch = unwatched) -> Transform:
-    """Import a transform module and the aggregates of its rows, with the limit of the rows of an event and the watch.
+def load_transform(
+    module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch = unwatched, event_key: str = ""
+) -> Transform:
+    """Import a transform module and the aggregates of its rows, with the limit of the rows of an event, the watch, and
+    the key of events that EVENT_KEY names.
 
-    Raises InvalidTransform with every fault of its form.
+    Raises InvalidTransform with every fault of its form, and SettingsRefused where the module has a key of its own.
     """
     module = import_transform(module_name)
     if faults := list(faults_of_form(module)):
@@ -153,10 +157,10 @@ def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch 
     row_classes = row_classes_of(module)
     with importing(module_name, module_name):
         load_aggregates(row_classes)  # commits of rows need their keys: a fault would stop the first commit
-    rows_of, key_of = module.transform, getattr(module, KEY_OF, None)
-    references_of = getattr(module, "references", None)
+    rows_of, references_of = module.transform, getattr(module, "references", None)
     own = Transform(module.VERSION, rows_of, references_of, row_classes, rows_limit, watch, takes_signals)
-    return own if key_of is None else replace(own, key_of=key_of, key_name=KEY_OF)
+    key_of = getattr(module, KEY_OF, None)
+    return with_key(own if key_of is None else replace(own, key_of=key_of, key_name=KEY_OF), event_key)
 
 
 def import_transform(module_name: str) -> ModuleType:

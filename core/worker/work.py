@@ -19,7 +19,7 @@ from core.ingest.batch_log import BatchLog
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.ingest.stalled_partitions import Healed, SilenceCheck, Unhealed
 from core.letters.retry import Keeper, claim_due, retry_chunk, wait_for_due
-from core.model.event_keys import keying, with_key
+from core.model.event_keys import keying
 from core.model.events import EventBatch
 from core.model.ports import Clock
 from core.remote.hub.client import Sharing, check_access, open_consumer, receive
@@ -115,8 +115,7 @@ async def work(terms: Terms) -> None:
     """Receive until cancelled. Raises HubledgerError when the settings, the store or the hub cannot work."""
     settings = read_settings(os.environ)
     watchdog = Watchdog(settings.transform_deadline)
-    loaded = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
-    transform = with_key(loaded, settings.event_key)
+    transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over, settings.event_key)
     open_telemetry(os.environ)
     database = open_database(settings.store_connection, transform.row_classes)
     reader = SdkHubReader(settings, keying(to_event, transform.key_of), store_clock(database, CLOCK).now)

@@ -264,7 +264,7 @@ def show_letter(call: Call[LetterPath, LetterQuery, Nothing]) -> WholeLetterAnsw
 
 def _body(letter: ListedLetter, form: BodyForm) -> BodyAnswer:
     """Read a body from the store, or from the hub. Raises StreamIncarnationChanged for another event, and Problem for a
-    letter that was erased, or whose event names an erased subject, while the hub still has the event."""
+    letter that was erased, or whose event in the hub names an erased subject."""
     own = app()
     if letter.erased_by is not None:
         why = f"the erasure {letter.erased_by} blanked the letter, and its body is shown no more"

@@ -15,7 +15,7 @@ from core.api.operation import Answer, Call, operation
 from core.erasure.store import ErasureKeyAnswer
 from core.errors import HubledgerError, HubRefused, HubUnreachable, StopReason, StoreUnavailable
 from core.ledger.store import Ledger
-from core.ledger.totals import KEPT, Books, PartitionBooks, lag_of, lag_time, rates
+from core.ledger.totals import KEPT, Books, PartitionBooks, count_without_key, lag_of, lag_time, rates
 from core.ledger.watch import find_standing
 from core.model.commits import PartitionStop
 from core.model.events import PartitionId
@@ -292,9 +292,9 @@ class RoomPage(Answered):
 class StatusAnswer(OutcomesAnswer):
     """The books: `accounted` must equal `numbers`. Sequence numbers are strings, and other numbers are numbers. Each
     `hub_end` was read at `hub_read_at`, so it may be before a checkpoint that was read since. `room_pages` are the
-    pages that the app's room brings to the operator's page. The key of the events `without_key` could not be read:
-    their partition key stands for it. While `lost_erasure_keys` has some, events older than the
-    newest erasure wait. `version` is the version of the app's release."""
+    pages that the app's room brings to the operator's page. `without_key` counts
+    the events without a readable key: the partition key is used instead. While `lost_erasure_keys` has some, events
+    older than the newest erasure wait. `version` is the version of the app's release."""
 
     at: datetime
     version: str
@@ -360,7 +360,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         oldest_open_letter=None if oldest is None else written(OldestLetter, oldest),
         hub_forgets=written(HubForgets, forgets),
         unknown_fields=[UnknownField(name=name, events=events) for name, events in books.unknown_fields],
-        without_key=books.without_key,
+        without_key=count_without_key(books.partitions),
         lost_erasure_keys=LOST_KEYS.get(),
         room_pages=[written(RoomPage, one) for one in own_room().pages],
         partitions=partitions,

@@ -67,7 +67,7 @@ function balance(status, runs) {
       proof("accounted for", status.accounted, "accounted")),
     shares(status),
     unknownFields(status.unknown_fields),
-    status.without_key ? quiet(`The key of ${plural(status.without_key, "event")} could not be read. The partition key stands for it.`) : null,
+    status.without_key ? quiet(`The key of ${plural(status.without_key, "event")} could not be read. The partition key is used instead.`) : null,
     even && faulty(runs).length ? quiet("This compares sequence numbers with outcomes. It does not compare rows.") : null,
     even ? null : el("p", {}, differing(status), "Press \"Audit it\" above: the audit names the ranges at fault."));
 }

@@ -27,7 +27,7 @@ _DEVICES = """
 SELECT partition_key FROM event WHERE partition_key IS NOT NULL GROUP BY partition_key
 ORDER BY SUM(body IS NOT NULL) DESC, COUNT(*) DESC, partition_key LIMIT ?
 """
-# Files that may name an erased device: what the hub has, and what was published.
+# Files that may name an erased device: the files of the hub, and the record of the feed.
 _OF_HUB = ("event-hubs", "record", "before-erasure")
 
 
@@ -99,7 +99,7 @@ def _places(host: Host, device: str) -> int:
 
 
 def differences_of(drill: Drill, store: Path, record: Path) -> list[str]:
-    """Return the differences before and after the erasure, and the files beside the hub's that name the device."""
+    """Return the differences before and after the erasure, and the files that must not name the device and do."""
     with closing(sqlite3.connect(store)) as connection:  # a deleted row stays in its page until then
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -1,4 +1,4 @@
-"""Events as an IoT Hub sends them, and the business whose home is the device that sent an event."""
+"""Events as an IoT Hub sends them, and the business of homes in which each home is a device."""
 
 import time
 from collections.abc import Iterable

@@ -148,12 +148,12 @@ def json_message_properties(message: bytes) -> dict[str, Any]:
 
     A field that is absent is null, where .NET writes one over an annotation of its name.
     """
-    place = next((one.body for one in sections(message) if one.code == PROPERTIES), None)
-    if place is None:
+    places = {one.code: one.body for one in sections(message)}
+    if PROPERTIES not in places:
         return {}
-    annotated = next((one.body for one in sections(message) if one.code == MESSAGE_ANNOTATIONS), None)
+    annotated = places.get(MESSAGE_ANNOTATIONS)
     hidden = set() if annotated is None else set(map(_name, items(message, annotated)[::2]))
-    given = items(message, place)
+    given = items(message, places[PROPERTIES])
     given += [Raw(NULL)] * (len(FIELDS) - len(given))
     found = {name: _json_field(name, raw) for name, raw in zip(FIELDS, given, strict=False)}
     return {name: value for name, value in found.items() if value is not None or name in hidden}

@@ -43,7 +43,7 @@ def to_hub_event(event: EventData) -> HubEvent:
         _instant(message.annotations[ENQUEUED_TIME]),
         annotations.get("x-opt-partition-key"),
         _properties(message.application_properties) if message.application_properties else {},
-        properties | {name: value for name, value in annotations.items() if name not in properties},
+        properties | annotations | properties,  # theirs is the order, and theirs are the values
     )
 
 

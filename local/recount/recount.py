@@ -122,7 +122,7 @@ def recount_others(store: Path, record: Path, erased: str) -> list[str]:
 
 
 def _contents(connection: sqlite3.Connection, domain: Domain | None) -> list[Recounted]:
-    """Return the checks of rows and letters. Without a `domain`, it is the record's."""
+    """Return the checks of rows and letters. Without a `domain`, the record names it."""
     own = domain or find_domain(connection.execute("SELECT transform FROM record.feed").fetchone()[0])
     multisets = {**own.multisets, "letters": _LETTERS}
     return [*(_multiset(name, query) for name, query in multisets.items()), *map(_letters_with_rows, own.row_tables)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from core.model.event_keys import under_key, with_key
+from core.model.event_keys import under_key
 from core.model.events import Event
 from core.model.rows import Row, row_table
 from core.transforms.loading import load_transform
@@ -50,7 +50,7 @@ class Settled:
 def recount_sample(domain: Domain, hub: Path, store: Path, record: Path) -> list[str]:
     """Return the differences between the published lines, the hub and the store."""
     assert domain.sample is not None
-    transform = with_key(load_transform(domain.transform), os.environ.get("EVENT_KEY", ""))
+    transform = load_transform(domain.transform, event_key=os.environ.get("EVENT_KEY", ""))
     events = [(partition_id, under_key(event, transform.key_of)) for partition_id, event in read_log(hub)]
     with recounting(store, record) as connection:
         stored = read_stored(connection, transform.row_classes)

@@ -58,7 +58,7 @@ SELECT x.sequence_number, COALESCE(DATALENGTH(x.body), 0) AS body_bytes
  LIMIT :most;
 
 -- name: read_texts_to_search
--- Read the texts that have some numbers of a partition, with what they are.
+-- Read the letters, staged events and attempts of some numbers of a partition, each with its kind.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
 SELECT 'letter' AS kind, d.sequence_number, 0 AS attempt, d.body, d.partition_key, d.properties, d.error
   FROM event_hub_dead_letter AS d
@@ -124,8 +124,8 @@ UPDATE retracted_row AS r
           AND p.sequence_number = r.sequence_number AND p.ordinal = r.ordinal);
 
 -- name: blank_letters
--- Blank what letters quote of their events: only the place and the outcome stay. A cause is a hash that tells whether an
--- error is a guessed one.
+-- Blank what letters quote of their events: only the place and the outcome stay. The cause goes too, because its hash
+-- would confirm a guess of the error.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), erased_by varchar(8000)
 UPDATE event_hub_dead_letter AS d
    SET partition_key = NULL, properties = '{}', body_kept = 0, error_type = 'erased', error = 'erased', fingerprint = 'erased',

@@ -109,8 +109,8 @@ UPDATE event_hub_checkpoint
  WHERE stream_id = :stream_id AND partition_id = :partition_id;
 
 -- name: note_unknown_fields
--- Store the counts of unknown fields after a batch; the checkpoint is locked already. Touches no row when they are not
--- the known ones: an erasure has changed them.
+-- Store the counts of unknown fields after a batch; the checkpoint is locked already. Touches no row when the
+-- stored counts differ from the ones that the batch read: an erasure has changed them.
 -- params: stream_id int, partition_id varchar(8000), unknown_fields nvarchar(max), known_fields nvarchar(max)
 UPDATE event_hub_checkpoint
    SET unknown_fields = :unknown_fields

@@ -18,8 +18,8 @@ SELECT :event_hub, :consumer_group, 1, :anchored_at
         WHERE e.event_hub = :event_hub AND e.consumer_group = :consumer_group AND e.incarnation = 1);
 
 -- name: read_event_key
--- Read the key by which a stream holds its events, and 1 when something needs that key: an open letter or task, or an
--- erased subject, whose events are known by it.
+-- Read the key by which a stream holds its events, and 1 when that key has to stay: letters or tasks are open, or
+-- subjects were erased.
 -- params: stream_id int
 SELECT e.event_key,
        CASE WHEN EXISTS (

@@ -15,7 +15,7 @@ SELECT s.partition_id, s.reason, s.detail, s.attempts, s.stopped_at, s.carried_f
  ORDER BY LEN(s.partition_id), s.partition_id, s.reason;
 
 -- name: note_stop
--- Store a stop; count one more attempt when it is stored already. Nothing after an erasure that its detail may not know.
+-- Store a stop, or count one more attempt. Touches no row when an erasure is newer than the plan that the detail is about.
 -- params: stream_id int, partition_id varchar(8000), reason varchar(8000), detail nvarchar(4000), stopped_at datetime2(6), carried_from bigint, carried_to bigint, known_erasures int
 INSERT INTO partition_stop
        (stream_id, partition_id, reason, detail, attempts, stopped_at, carried_from, carried_to)

@@ -111,7 +111,7 @@ class App:
         return self.engine.open()
 
     def settings(self, **changed: str) -> dict[str, str]:
-        """Return settings whose connection string names the hub, as that of an IoT Hub's built-in endpoint does."""
+        """Return settings with a connection string that names the hub, as the endpoint of an IoT Hub gives it."""
         return {**settings_of(f"{self.emulator.connection_string};EntityPath={HUB}", self.engine.path), **changed}
 
     def start(self, **changed: str) -> None:

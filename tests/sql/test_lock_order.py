@@ -122,7 +122,7 @@ def test_a_script_locks_tables_in_the_order_and_the_owner_of_a_new_row_first(nam
 
 @holds_for({name: one for name, one in every_script().items() if "refuse_former_plans" in map(str, statements(one))})
 def test_a_script_that_locks_every_stream_holds_none_of_them_before(name: str) -> None:
-    """Otherwise two rooms that erase at once hold a row each, and wait for the other's."""
+    """In a different order, two rooms that erase at once would each lock one row, and wait for each other."""
     texts = {str(step.statement): step_text(step) for step in every_script()[name].steps}
     assert next(one for one, text in texts.items() if "event_stream" in locked(text)) == "refuse_former_plans"
 

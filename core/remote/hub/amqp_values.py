@@ -6,14 +6,15 @@ string that is not UTF-8 and a symbol that is not ASCII are their bytes. Decimal
 
 import struct
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from core.model.events import EPOCH
 from core.model.property_values import MOST_NESTED, Described
 
-UNIX, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
+_MILLISECOND = timedelta(milliseconds=1)
 NET_LOSS = 4608  # .NET writes the exponent of a decimal with so much too little; it has up to 28 digits after the point
 BINARY_NAME = "System.ArraySegment`1[System.Byte]"  # .NET's name of every binary key
 _UINT = struct.Struct(">I")
@@ -186,7 +187,7 @@ def _unpacked(form: str) -> Callable[[bytes], Any]:
 def _timestamp(raw: bytes) -> datetime | int:
     milliseconds = int.from_bytes(raw, signed=True)
     try:
-        return UNIX + milliseconds * _MILLISECOND
+        return EPOCH + milliseconds * _MILLISECOND
     except OverflowError:
         return Milliseconds(milliseconds)
 

@@ -19,9 +19,9 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from core.model.events import EPOCH
 from core.model.property_values import Described
 from core.remote.hub.amqp_values import (
-    UNIX,
     BrokenSymbol,
     BrokenText,
     Milliseconds,
@@ -37,7 +37,7 @@ from core.remote.hub.sdk_patches import STAMPS, Encoded, Whole
 TICKS = 10_000_000  # of .NET in a second
 NORMAL = 2.0**-126  # below it a float of four bytes has fewer digits
 LAST_TIME = "9999-12-31T23:59:59.9999999"  # of .NET, which reads times before 1970 as 1970
-URI, OFFSET, SPAN = KNOWN = tuple(f"com.microsoft:{name}" for name in ("uri", "datetime-offset", "timespan"))
+URI, OFFSET, SPAN = _KNOWN = tuple(f"com.microsoft:{name}" for name in ("uri", "datetime-offset", "timespan"))
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)  # of .NET's ticks
 _NON_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
@@ -47,7 +47,7 @@ def host_values(properties: Mapping[str, Any]) -> dict[str, object]:
     unknown = [
         name
         for name, value in properties.items()
-        if isinstance(value, Described) and isinstance(value.descriptor, str) and value.descriptor not in KNOWN
+        if isinstance(value, Described) and isinstance(value.descriptor, str) and value.descriptor not in _KNOWN
     ]
     return {name: host_value(value) for name, value in properties.items() if name not in unknown}
 
@@ -63,9 +63,9 @@ def host_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, datetime):
-        return time_text(max(value, UNIX)) + "Z"
+        return _time_text(max(value, EPOCH)) + "Z"
     if isinstance(value, Milliseconds):
-        return LAST_TIME if value > 0 else time_text(UNIX) + "Z"
+        return LAST_TIME if value > 0 else _time_text(EPOCH) + "Z"
     if isinstance(value, float | Decimal):
         if not math.isfinite(value):
             return _NON_FINITE[str(float(value))]
@@ -94,7 +94,7 @@ def _shortest(value: float) -> float:
     return next(one for digits in range(fewest, 10) if struct.pack(">f", one := float(f"{value:.{digits}g}")) == exact)
 
 
-def time_text(moment: datetime) -> str:
+def _time_text(moment: datetime) -> str:
     text = moment.replace(tzinfo=None).isoformat()
     return text.rstrip("0") if "." in text else text
 
@@ -106,7 +106,7 @@ def _described_value(value: Described) -> Any:
     if kind == OFFSET and isinstance(content, int):
         seconds, fraction = divmod(content, TICKS)
         try:
-            text = time_text(_BEGINNING + timedelta(seconds=seconds))
+            text = _time_text(_BEGINNING + timedelta(seconds=seconds))
         except OverflowError:  # .NET reads no such event, so the trigger never gets it
             return value
         return text + (f".{fraction:07}".rstrip("0") if fraction else "") + "+00:00"

@@ -129,28 +129,30 @@ def reader_over(original: ReadMessage) -> ReadMessage:
         message = _read(payload, original)
         if message is not None and message.data and message.application_properties is None:
             found = message.message_annotations or {}
-            if _STAMPS.issuperset(found):  # most events have no more: the SDK leaves out what it cannot read
+            if _STAMPS.issuperset(found):  # as in most events; the SDK leaves out annotations that it cannot read
                 is_short = payload[3] == _SHORT_MAP and payload[2] == ANNOTATIONS
                 if is_short and payload[5] == len(found) << 1 and message.properties is None:
                     return message
                 return _whole(message, payload)
-            if _COMPOUNDS.isdisjoint(map(type, found.values())):  # it decodes other values rightly
+            if _COMPOUNDS.isdisjoint(map(type, found.values())):  # the SDK decodes all other values rightly
                 return _whole(message, payload)
         with suppress(*_FAILURES):
             sections = sections_of(payload)
             stamped = message if _is_stamped(message) else _without_values(payload, sections, original)
             if _is_stamped(stamped):
-                return _whole(stamped._replace(**_values(payload, sections)), payload)
+                return _whole(stamped, payload, _values(payload, sections))
         return original(payload) if message is None else message
 
     read_message.original = original  # type: ignore[attr-defined]
     return read_message
 
 
-def _whole(message: Any, payload: memoryview) -> Any:
-    """Return an event's message with its bytes, or an answer of the hub as it is."""
+def _whole(message: Any, payload: memoryview, values: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """Return the message of an event with its bytes, and with other values. An answer of the hub stays unchanged."""
     found = message.message_annotations or {}
-    return message._replace(message_annotations=Whole(bytes(payload), found)) if STAMPS[0] in found else message
+    if STAMPS[0] not in found:
+        return message
+    return message._replace(message_annotations=Whole(bytes(payload), found), **values)
 
 
 def _read(payload: memoryview, original: ReadMessage) -> Any:

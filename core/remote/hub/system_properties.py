@@ -9,19 +9,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from core.model.property_values import Described
-from core.remote.hub.amqp_values import (
-    UNIX,
-    BrokenText,
-    Milliseconds,
-    NotReadable,
-    Symbol,
-    items_of,
-    named,
-    read_value,
-    text_of,
-)
-from core.remote.hub.host_values import KNOWN, LAST_TIME, host_value, time_text
+from core.remote.hub.amqp_values import BrokenText, Milliseconds, NotReadable, items_of, named, read_value, text_of
+from core.remote.hub.host_values import host_value, host_values
 from core.remote.hub.sdk_patches import ANNOTATIONS, PROPERTIES, STAMPS, sections_of
 
 NULL = b"\x40"
@@ -62,13 +51,11 @@ def read_annotations(payload: bytes) -> dict[str, object]:
             items = items_of(sections[ANNOTATIONS])
             annotations = {named(value_or_bytes(name)): raw for name, raw in zip(items[::2], items[1::2], strict=True)}
             annotations = {name: value_or_bytes(raw) for name, raw in annotations.items()}
-        for name, value in annotations.items():
-            if name not in _STAMPS and (not isinstance(value, Described) or value.descriptor in KNOWN):
-                found[name if type(name) is Symbol else named(name)] = host_value(value)
+        found = host_values({named(name): value for name, value in annotations.items() if name not in _STAMPS})
         if isinstance(fields := value_or_bytes(sections.get(PROPERTIES, NULL)), list):
             values = fields + [None] * (len(FIELDS) - len(fields))
             found.update((name, field_value(name, value)) for name, value in zip(FIELDS, values, strict=False))
-    return {str(name): value for name, value in found.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def value_or_bytes(encoded: bytes) -> Any:
@@ -84,10 +71,8 @@ def field_value(name: str, value: Any) -> object:
         return None
     if name == "user-id":
         return {"Length": len(value), "IsEmpty": not value}  # of .NET's ReadOnlyMemory, whose bytes the JSON has not
-    if isinstance(value, datetime):
-        return time_text(max(value, UNIX)) + "+00:00"
-    if isinstance(value, Milliseconds):
-        return (LAST_TIME if value > 0 else time_text(UNIX)) + "+00:00"
+    if isinstance(value, datetime | Milliseconds):
+        return host_value(value).removesuffix("Z") + "+00:00"
     if isinstance(value, bytes) and not isinstance(value, BrokenText):
         return value.hex().upper()
     return value if name == "group-sequence" else text_of(value)

@@ -36,7 +36,7 @@ class DeltaLake:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._read_entries: dict[str, set[tuple[str, int]]] = {}  # with their sizes: each is read once
+        self._read_entries: dict[str, set[tuple[str, int]]] = {}  # names and sizes, by table: each entry is read once
 
     @property
     def location(self) -> str:
@@ -155,7 +155,7 @@ class DeltaLake:
 
 
 def _has_action(entry: bytes) -> bool:
-    """Return True for JSON lines of which one is an action. A reader passes over other objects and blank lines."""
+    """Return True when the lines are JSON and at least one is an action. Readers skip other objects and blank lines."""
     try:
         lines = [json.loads(line) for line in entry.splitlines() if line.strip()]
     except ValueError:

@@ -1,5 +1,5 @@
-"""An event hub or IoT Hub, and a database that somebody else made: their ids, and what the template must know of the
-hub."""
+"""An event hub, an IoT Hub or a database that somebody else made: their ids, and the facts of the hub that the template
+needs."""
 
 import re
 from collections.abc import Mapping

@@ -31,8 +31,8 @@ class Device:
     token: Token
 
     def send(self, event: FileEvent, partition_id: str) -> None:
-        """Send the body of an event, to the partition that the hub chooses. Raises Pending when the hub takes none,
-        HubRefused when the deployer lacks a right."""
+        """Send the body of an event to the partition that the hub chooses. Raises Pending when the hub does not answer,
+        and HubRefused when the deployer lacks a right."""
         host = self.rest.call("GET", ARM, f"{self.hub_id}?{HUB_VERSION}")["properties"]["hostName"]
         hub, path = Service(f"https://{host}", SCOPE), f"/devices/{DEVICE}"
         keys = [base64.b64encode(secrets.token_bytes(32)).decode() for _ in range(2)]

@@ -41,8 +41,8 @@ class Hub:
     token: Token
 
     def send(self, event: FileEvent, partition_id: str) -> None:
-        """Send one event with its properties to a partition. Raises Pending when the hub takes none, HubRefused when it
-        lacks a right."""
+        """Send one event with its properties to a partition. Raises Pending when the hub does not answer, and
+        HubRefused when the identity lacks a right."""
         from azure.eventhub.exceptions import AuthenticationError, EventHubError
 
         from local.feed.publisher import message_with, parts_of

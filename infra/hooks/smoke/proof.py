@@ -11,7 +11,7 @@ from infra.hooks.patience import Clock, Pending, wait_for
 from infra.hooks.smoke.app import App
 
 DEADLINE = 300.0  # seconds from the sending to the commit
-Send = Callable[[Sequence[str]], Sequence[str]]  # sends one event, and returns those of the partitions that may have it
+Send = Callable[[Sequence[str]], Sequence[str]]  # sends one event, and returns the partitions that may have it
 
 
 @dataclass(frozen=True, slots=True)

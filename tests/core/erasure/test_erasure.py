@@ -336,11 +336,13 @@ def test_a_new_event_after_the_erasure_is_a_new_event_until_the_next_erasure(
     assert world.faults() == []
 
 
-@pytest.mark.parametrize(("hours", "said"), [(1, "3,600 s ahead of the app's"), (-1, "3,600 s behind the app's")])
+@pytest.mark.parametrize(
+    ("hours", "said"), [(1, "3,600 s ahead of the clock of the app"), (-1, "3,600 s behind the clock of the app")]
+)
 def test_an_erasure_by_a_clock_that_is_wrong_is_refused_and_nothing_is_forgotten(
     world: ErasingWorld, hours: int, said: str
 ) -> None:
-    """An hour ahead would forget the events of the next hour, and an hour behind would bring back those of the last."""
+    """A clock an hour ahead would forget the events of the next hour, and a slow one would bring events back."""
     world.clock_ahead = timedelta(hours=hours)
     with pytest.raises(RequestRefused, match=re.escape(said)):
         world.erase(GONE)
@@ -760,7 +762,7 @@ def test_a_letter_that_mentions_the_subject_in_an_address_or_an_escape_is_blanke
 def test_a_subject_with_an_accent_is_one_subject_composed_and_decomposed(
     world: ErasingWorld, engine: Engine, form: Literal["NFC", "NFD"]
 ) -> None:
-    """Rows, letters, and an event that fails after the erasure, whose body alone mentions it."""
+    """Rows, letters, and an event that fails after the erasure: only its body mentions the subject."""
     names = ["Zo\u00eb van der Berg Jos\u00e9", normalize("NFD", "Zo\u00eb van der Berg Jos\u00e9")]  # five words
     bodies = [*(json.dumps({"bug": name}, ensure_ascii=False) for name in names), *(f"row {name}" for name in names)]
     means, outcomes = replace(world.ingesting, transform=changed(rows_or_bugs)), []

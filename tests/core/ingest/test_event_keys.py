@@ -1,4 +1,4 @@
-"""Events with a key of their own: held by it, counted where it is missing, kept in their letters with what was sent."""
+"""Events with a key of their own: they are held by it, counted without it, and stored whole in their letters."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -166,7 +166,7 @@ def test_the_versions_are_those_that_this_repository_tests() -> None:
 def test_each_change_of_a_table_is_a_row_and_one_that_cannot_be_read_a_letter(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The form of the events is that of Microsoft's page on the messages, and of events that others have published."""
+    """The events have the form of Microsoft's page on the messages, and of events that others have published."""
     json_of = format_of("ces", None, None).json_of
     first, *_, last = [json.loads(line) for line in CHANGES.read_text(encoding="utf-8").splitlines()]
 
@@ -232,7 +232,7 @@ def assert_poison(read: Read, body: bytes, why: str = ".", **sent: Any) -> None:
 
 
 def reader(name: str, schema: Path | None = None) -> Read:
-    """Return a reader of bodies with properties, of which those of `system` are named with a `_` for each `-`."""
+    """Return a reader of bodies with properties. In `system`, a name has `_` in place of `-`."""
     form = format_of(name, schema, None)
 
     def read(body: bytes, system: dict[str, Any] | None = None, **properties: Any) -> Any:
@@ -288,7 +288,7 @@ AZURE = {7: "052e7046f99f4a6a82f38b5902ebf5e3", 12: "e086b25cd8344fad9fc9e1dc3d8
 
 
 def test_avro_of_azure_s_registry_is_read_by_the_id_in_the_content_type(tmp_path: Path) -> None:
-    """The body is what Azure's encoders write: one value without a head. That of schema 7 begins like Kafka's head."""
+    """The encoders of Azure write one value without a head. The value of schema 7 begins like a head of Kafka."""
     for number, schema in ORDERS.items():
         (tmp_path / f"{number}-{AZURE[number]}.avsc").write_text(json.dumps(schema), encoding="utf-8")
     read, types = reader("avro", tmp_path), {number: f"avro/binary+{id_}" for number, id_ in AZURE.items()}

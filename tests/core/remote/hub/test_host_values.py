@@ -65,7 +65,7 @@ def test_system_properties_are_those_of_the_real_trigger_in_the_own_reader_and_i
 
 
 def test_a_kafka_producer_s_key_and_headers_are_the_same_bytes_in_trigger_own_reader_and_worker() -> None:
-    """The events are those of the real host. Its binary values are base64, which no text differs from."""
+    """The events are from the real host. It gives binary values as base64, which is a text like any other."""
     keys, headers = set[bytes | None](), list[bytes | None]()
     for row in trigger_events.annotated_events():
         ours, worker = (convert(trigger_events.received(row.message)) for convert in (to_host_event, to_event))
