@@ -131,6 +131,24 @@ _OF_NET = ("SequenceNumber", "Offset", "OffsetString", "PartitionKey", "Enqueued
 _FIELDS = frozenset((*_STAMPS, *_OF_NET))
 
 
+class WhenAsked:
+    """Annotations that a function reads at the first call. A child process gets what was read."""
+
+    __slots__ = ("_found", "_given", "_read")
+
+    def __init__(self, read: Callable[..., dict[str, object]], *given: object) -> None:
+        self._read, self._given = read, given
+        self._found: dict[str, object] | None = None
+
+    def __call__(self) -> dict[str, object]:
+        if self._found is None:
+            self._found = self._read(*self._given)
+        return self._found
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, object]]]:
+        return dict, (self(),)
+
+
 class Event(msgspec.Struct, frozen=True):
     """One event of the hub. `body` has the bytes that were sent, `properties` the application properties by name.
 

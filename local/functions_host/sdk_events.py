@@ -37,7 +37,7 @@ def to_hub_event(event: EventData) -> HubEvent:
     annotations = _annotations(message.annotations)
     properties = json_message_properties(message.annotations.payload) if isinstance(message.annotations, Whole) else {}
     return HubEvent(
-        b"".join(filter(None, message.body)) if message.body_type.value == "data" else body_of(message),
+        body_of(event._message),
         annotations["x-opt-sequence-number"],
         annotations["x-opt-offset"],
         _instant(message.annotations[ENQUEUED_TIME]),

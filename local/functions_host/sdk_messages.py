@@ -17,7 +17,7 @@ from azure.eventhub import EventData
 
 from core.remote.hub.amqp_values import NotReadable
 from core.remote.hub.host_values import why_unreadable
-from core.remote.hub.sdk_patches import RECEIVERS, STAMPS, ReadMessage, Whole, keep_values_encoded
+from core.remote.hub.sdk_patches import RECEIVERS, ReadMessage, Whole, keep_values_encoded
 from local.event_hubs import sections as of_message
 from local.event_hubs.codec import NULL, DecodeError, Symbol, encode, skip
 from local.event_hubs.sections import items, sections
@@ -124,9 +124,6 @@ _BESIDE_DATA = {code: rule for code, rule in _RULES.items() if code not in _OTHE
 
 
 _DELIVERY = b"delivery"
-_KEY = STAMPS[3]
-_LOOKED_AT = 200  # bytes from the start of a message in which its key is found without reading the sections
-_TEXT_KEY = PARTITION_KEY + b"\xa1"
 
 
 def mark_undeliverable() -> None:
@@ -143,10 +140,7 @@ def annotated(read: ReadMessage) -> ReadMessage:
 
     def read_message(payload: memoryview) -> Any:
         message = read(payload)
-        found = message.message_annotations or {}
-        if STAMPS[0] not in found:  # an answer of the hub
-            return message
-        if not isinstance(found, Whole) and _is_plain(message, payload):
+        if not isinstance(message.message_annotations, Whole):  # an answer of the hub, or data alone
             return message
         delivery = delivery_of(bytes(payload))
         return message._replace(delivery_annotations={_DELIVERY: delivery}) if delivery else message
@@ -154,14 +148,6 @@ def annotated(read: ReadMessage) -> ReadMessage:
     changed: Any = read_message
     changed.original, changed.annotated = getattr(read, "original", read), True
     return read_message
-
-
-def _is_plain(message: Any, payload: memoryview) -> bool:
-    """Return True for data without properties and with a text as its key, as most events are."""
-    _, _, found, properties, own, data, _, _, footer = message
-    if not data or properties or own or footer:
-        return False
-    return _KEY not in found or _TEXT_KEY in bytes(payload[:_LOOKED_AT])
 
 
 def mark_of(event: EventData) -> Delivery:

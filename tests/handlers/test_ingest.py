@@ -4,6 +4,7 @@ The host's batch becomes ours whole, or is refused by the name of what it lacks.
 """
 
 import json
+import pickle
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -279,6 +280,21 @@ def test_an_event_without_its_number_its_time_or_its_offset_is_refused(index: in
     metadata = recorded_metadata()
     metadata["OffsetStringArray"][index] = None
     assert refusal(metadata).startswith(f"event {index}: ")
+
+
+def test_the_system_properties_of_a_batch_are_read_once_when_they_are_asked_for_and_a_child_gets_its_own() -> None:
+    events = decode(recorded_metadata(), BODIES)
+    raw: Any = events[0]
+    batch, whole = to_batch(events, "invocation-1"), raw._EventHubEvent__trigger_metadata.pop("SystemPropertiesArray")
+    with pytest.raises(TypeError):  # nothing of them was read until now
+        _ = batch.events[0].system_properties
+    batch = to_batch(events, "invocation-2")
+    raw._EventHubEvent__trigger_metadata["SystemPropertiesArray"] = whole
+    asked = [event.system_properties for event in batch.events]
+    whole.value = "[]"
+    assert asked == [event.system_properties for event in batch.events]
+    alone = pickle.loads(pickle.dumps(batch.events[1]))
+    assert alone.system_properties == asked[1] and isinstance(alone.annotations, dict)
 
 
 def test_properties_that_are_no_object_or_that_the_worker_cannot_read_are_the_event_s_own_fault() -> None:

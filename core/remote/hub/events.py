@@ -9,12 +9,12 @@ from typing import Any
 from uuid import UUID
 
 from core.errors import BatchRefused
-from core.model.events import EPOCH, Event, SequenceNumber
+from core.model.events import EPOCH, Event, SequenceNumber, WhenAsked
 from core.model.property_values import Unread, encode_body, encode_properties
 from core.remote.hub.amqp_values import NotReadable, named, read_value, text_of, unmarked
 from core.remote.hub.host_values import host_values
 from core.remote.hub.sdk_patches import STAMPS, Encoded, Whole
-from core.remote.hub.system_properties import SentAnnotations
+from core.remote.hub.system_properties import read_annotations
 
 _NAMES = str | int | UUID | bytes | None  # keys of properties whose names in .NET are known
 
@@ -25,8 +25,8 @@ def to_event(event: Any, converted: Callable[[Mapping[str, Any]], Mapping[str, o
     `converted` converts the properties, whose values are marked. It reads the annotations once: each attribute of the
     SDK's event looks for them again.
     """
-    message = event.raw_amqp_message
-    found = message.annotations or {}
+    message = event._message  # as the SDK decoded it, and not annotated once more
+    found = message.message_annotations or {}
     number, offset, stamp, key = map(found.get, STAMPS)
     if number is None or not isinstance(offset, bytes) or not stamp:
         raise BatchRefused(f"event {number} is incomplete: the hub sent offset {offset!r}, enqueued time {stamp}")
@@ -37,7 +37,7 @@ def to_event(event: Any, converted: Callable[[Mapping[str, Any]], Mapping[str, o
         None if key is None else text_of(key),
         _properties(message.application_properties, converted),
         body_of(message),
-        SentAnnotations(found.payload) if type(found) is Whole else None,
+        WhenAsked(read_annotations, found.payload) if type(found) is Whole else None,
     )
 
 
@@ -74,16 +74,18 @@ def _by_names(read: Any) -> Mapping[str, Any]:
 
 
 def body_of(message: Any) -> bytes:
-    """Return the data sections as one body. A value becomes JSON, and the elements of all sequences one JSON array."""
-    kind, body = message.body_type, message.body
-    if kind == "data":  # the SDK's kinds are texts
-        return b"".join(filter(None, body))  # a section may hold null: JavaScript's client writes one for no body
-    if kind == "value" and body is None:
+    """Return the data sections of the SDK's message as one body.
+
+    A value becomes JSON, and the elements of all sequences one JSON array.
+    """
+    if message.data:
+        return b"".join(filter(None, message.data))  # JavaScript's client writes a section of null for no body
+    if not message.sequence and message.value is None:
         return b""  # the message has no body
-    sections = [body] if kind == "value" else list(body)
+    sections = message.sequence or [message.value]
     try:
         read = list(map(_our_value, sections))
-        return encode_body(read[0] if kind == "value" else list(chain.from_iterable(read)))
+        return encode_body(list(chain.from_iterable(read)) if message.sequence else read[0])
     except (NotReadable, TypeError):
         return encode_properties(_unread(*sections)).encode()
 

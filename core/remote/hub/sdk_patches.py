@@ -1,8 +1,8 @@
-"""Two shortcuts through azure-eventhub 5.15: values stay encoded until they are ours, and parsing costs a third less.
+"""Two shortcuts through azure-eventhub 5.15: values stay encoded until they are ours, and receiving costs half.
 
-The SDK makes an empty event for each message, and throws it away. And for each frame that it reads, it starts a task,
-because `asyncio.wait_for` of Python 3.11 does. Both shortcuts are left out with a different version. requirements.txt
-pins this one, and tests compare these events with the SDK's own.
+The SDK makes an empty event for each message, and throws it away. And for each frame that it reads, it sets a timer,
+although most frames have come already. Both shortcuts are left out with a different version. requirements.txt pins this
+one, and tests compare these events and frames with the SDK's own.
 
 The SDK (azure-eventhub 5.15) decodes strings, symbols and binary values alike to bytes, timestamps to numbers, and
 decimals wrongly. A char or a short decimal ends its reader, and with it the reading of the partition. Therefore its
@@ -10,31 +10,31 @@ receivers read messages with `read_message` of this module. docs/adr/0029-values
 reasons.
 """
 
-import asyncio
 import struct
-import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from importlib import import_module
-from types import MappingProxyType, SimpleNamespace
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, cast
 
 from core.remote.hub.amqp_values import NotReadable, end_of, items_of
 
 KNOWN = "5.15."  # versions of the SDK
-TASK_PER_WAIT = sys.version_info < (3, 12)
-TRANSPORT = "azure.eventhub._pyamqp.aio._transport_async"
+CONNECTION = "azure.eventhub._pyamqp.aio._connection_async"
+_HEAD = struct.Struct(">IBBH")  # of a frame: its size, its own words, the frame's type, the channel
+_PLAIN = (2, 0)  # words of a head without more, and the type of AMQP
 
 
 def take_shortcuts() -> None:
     """Take both shortcuts for this process, unless the SDK has a different version. A second call changes nothing."""
     if import_module("azure.eventhub").__version__.startswith(KNOWN):
         make_events_at_once()
-        read_without_tasks()
+        take_frames_at_once()
 
 
 def make_events_at_once() -> None:
-    """Let EventData skip the empty event that it would throw away."""
+    """Let EventData skip the empty event that it would throw away, and annotate its message when that is asked for."""
     event_data = import_module("azure.eventhub").EventData
     annotated = import_module("azure.eventhub.amqp").AmqpAnnotatedMessage
     original = event_data._from_message
@@ -47,34 +47,64 @@ def make_events_at_once() -> None:
         event._sys_properties = None
         event._uamqp_message = None
         event._message = message
-        event._raw_amqp_message = raw_amqp_message or annotated(message=message)
+        if raw_amqp_message:
+            event._raw_amqp_message = raw_amqp_message
         return event
 
     from_message.original = original  # type: ignore[attr-defined]
     event_data._from_message = classmethod(from_message)
+    event_data._raw_amqp_message = made_when_read = cached_property(lambda event: annotated(message=event._message))
+    made_when_read.__set_name__(event_data, "_raw_amqp_message")
 
 
-def read_without_tasks() -> None:
-    """Let the SDK's transport wait as Python 3.12 does."""
-    transport: Any = import_module(TRANSPORT)
-    if TASK_PER_WAIT:
-        transport.asyncio = SimpleNamespace(**{**vars(asyncio), "wait_for": _wait_for})
+def take_frames_at_once() -> None:
+    """Let a connection take a frame that its transport holds whole, without a timer and five coroutines."""
+    connection: Any = import_module(CONNECTION).Connection
+    original = connection._read_frame
+    if hasattr(original, "original"):
+        return
+    decode = import_module("azure.eventhub._pyamqp._decode").decode_frame
+
+    async def read_frame(self: Any, wait: bool | float = True, **options: Any) -> bool:
+        frame = None if options else _buffered_frame(self._transport)
+        if frame is None:
+            return cast(bool, await original(self, wait, **options))
+        return cast(bool, await self._process_incoming_frame(frame[0], decode(frame[1])))
+
+    read_frame.original = original  # type: ignore[attr-defined]
+    connection._read_frame = read_frame
 
 
-async def _wait_for(awaitable: Awaitable[Any], timeout: float | None) -> Any:
-    async with asyncio.timeout(timeout):
-        return await awaitable
+def _buffered_frame(transport: Any) -> tuple[int, memoryview] | None:
+    """Take the channel and the payload of the next frame out of the buffer. None leaves the frame to the SDK.
+
+    The SDK reads frames that are not whole, empty, or no frames of AMQP, and whatever is in question.
+    """
+    reader = getattr(transport, "reader", None)
+    if reader is None or transport.socket_lock.locked() or reader._exception is not None:
+        return None
+    buffer, kept = reader._buffer, transport._read_buffer  # a reading that was cut off leaves its bytes in the second
+    if len(buffer) < _HEAD.size or kept.tell() < len(kept.getbuffer()):
+        return None
+    size, words, kind, channel = _HEAD.unpack_from(buffer)
+    if not _HEAD.size < size <= len(buffer) or (words, kind) != _PLAIN:
+        return None
+    payload = memoryview(buffer[_HEAD.size : size])
+    del buffer[:size]
+    reader._maybe_resume_transport()
+    return channel, payload
 
 
 RECEIVERS = ("azure.eventhub._pyamqp.receiver", "azure.eventhub._pyamqp.aio._receiver_async")
 HEADER, ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES, DATA, SEQUENCE, VALUE = 0x70, 0x72, *range(0x73, 0x78)
 STAMPS = (b"x-opt-sequence-number", b"x-opt-offset", b"x-opt-enqueued-time", b"x-opt-partition-key")
-_STAMPS = frozenset(STAMPS)
 _COMPOUNDS = frozenset((dict, list))  # the SDK may lose its place in one, and what it read after that is wrong
 _READ_BY_SDK = frozenset((HEADER, PROPERTIES, DATA))
 _FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
 _NULL = 0x40
-_SHORT_MAP = 0xC1  # a byte of its size follows, and one of its count of names and values
+_SHORT_ANNOTATIONS, _DATA = b"\x00\x53\x72\xc1", b"\x00\x53\x75"  # a map of at most 255 bytes; a section of data
+_SYMBOL, _STRING, _LONG = 0xA3, 0xA1, struct.Struct(">q")  # a long is a number, or the milliseconds of a time
+_KINDS = dict(zip(STAMPS, (0x81, _STRING, 0x83, _STRING), strict=True))  # the constructors of most
 _BINARY = {0xA0: 2, 0xB0: 5}  # the bytes of its constructor and length
 _SMALL = b"\x00\x53"  # a descriptor of one byte; the SDK expects no other
 _DESCRIPTORS = {_SMALL: 1, b"\x00\x80": 8}  # the widths of numbers that describe a section
@@ -124,16 +154,17 @@ def keep_values_encoded() -> None:
 
 def reader_over(original: ReadMessage) -> ReadMessage:
     """Return a function that leaves the values of an event encoded, and reads any other message as the SDK does."""
+    message_class = import_module("azure.eventhub._pyamqp.message").Message
 
     def read_message(payload: memoryview) -> Any:
-        message = _read(payload, original)
+        plain = _plain_event(payload)
+        if plain is not None:
+            return message_class(message_annotations=plain[0], data=[plain[1]])
+        message = None
+        with suppress(*_FAILURES):
+            message = original(payload)
         if message is not None and message.data and message.application_properties is None:
             found = message.message_annotations or {}
-            if _STAMPS.issuperset(found):  # as in most events; the SDK leaves out annotations that it cannot read
-                is_short = payload[3] == _SHORT_MAP and payload[2] == ANNOTATIONS
-                if is_short and payload[5] == len(found) << 1 and message.properties is None:
-                    return message
-                return _whole(message, payload)
             if _COMPOUNDS.isdisjoint(map(type, found.values())):  # the SDK decodes all other values rightly
                 return _whole(message, payload)
         with suppress(*_FAILURES):
@@ -147,20 +178,38 @@ def reader_over(original: ReadMessage) -> ReadMessage:
     return read_message
 
 
+def _plain_event(payload: memoryview) -> tuple[dict[bytes, Any], bytes] | None:
+    """Return the stamps and the data of an event that has nothing else, as most have. None leaves it to the SDK."""
+    if payload[:4] != _SHORT_ANNOTATIONS:
+        return None
+    try:
+        end = 5 + payload[4]  # of the annotations
+        head, at, found = bytes(payload[: end + 8]), 6, {}
+        while at < end and head[at] == _SYMBOL:
+            begin = at + 2 + head[at + 1]
+            name, kind = head[at + 2 : begin], head[begin]
+            if _KINDS[name] != kind:
+                return None
+            if kind == _STRING:
+                at = begin + 2 + head[begin + 1]
+                found[name] = head[begin + 2 : at]
+            else:
+                at = begin + 9
+                (found[name],) = _LONG.unpack_from(head, begin + 1)
+        start = end + 3 + _BINARY[head[end + 3]]
+    except _FAILURES:
+        return None
+    data = bytes(payload[start:])
+    is_whole = at == end and head[5] == 2 * len(found) and len(data) == int.from_bytes(head[end + 4 : start])
+    return (found, data) if is_whole and head[end : end + 3] == _DATA else None
+
+
 def _whole(message: Any, payload: memoryview, values: Mapping[str, Any] = MappingProxyType({})) -> Any:
     """Return the message of an event with its bytes, and with other values. An answer of the hub stays unchanged."""
     found = message.message_annotations or {}
     if STAMPS[0] not in found:
         return message
     return message._replace(message_annotations=Whole(bytes(payload), found), **values)
-
-
-def _read(payload: memoryview, original: ReadMessage) -> Any:
-    """Return the message as the SDK reads it, or None when it cannot."""
-    try:  # each event passes here, and `suppress` would cost more than the rest of this module
-        return original(payload)
-    except _FAILURES:
-        return None
 
 
 def _is_stamped(message: Any) -> bool:

@@ -23,21 +23,6 @@ _STAMPS = frozenset(name.decode() for name in STAMPS)
 _ABSENT_IF_EMPTY = frozenset(("subject", "content-type", "content-encoding", "group-id", "reply-to-group-id"))
 
 
-class SentAnnotations:
-    """The system properties of a message, which are read at the first call. They can be pickled."""
-
-    __slots__ = ("_found", "_payload")
-
-    def __init__(self, payload: bytes) -> None:
-        self._payload = payload
-        self._found: dict[str, object] | None = None
-
-    def __call__(self) -> dict[str, object]:
-        if self._found is None:
-            self._found = read_annotations(self._payload)
-        return self._found
-
-
 def read_annotations(payload: bytes) -> dict[str, object]:
     """Return the annotations of a message, and over them its properties: a field that it leaves out hides its name.
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from azure.eventhub import EventData
+from azure.eventhub._pyamqp.message import Message
 from azure.eventhub.exceptions import EventHubError
 
 from local.functions_host.event_source import START, HubAddress
@@ -15,14 +16,12 @@ pytestmark = pytest.mark.asyncio
 
 
 def received(number: int) -> EventData:
-    event = EventData(b"")
-    event.raw_amqp_message.annotations = {
+    stamps = {
         b"x-opt-sequence-number": number,
         b"x-opt-offset": str(number * 64).encode(),
-        b"x-opt-enqueued-time": 1795262400000,
+        b"x-opt-enqueued-time": 1_795_262_400_000,
     }
-    event.raw_amqp_message.delivery_annotations = None
-    return event
+    return EventData._from_message(Message(message_annotations=stamps))
 
 
 class HubClient:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from azure.eventhub import EventData
+from azure.eventhub._pyamqp.message import Message
 
 from core.errors import HubRefused, HubUnreachable
 from core.model.events import EventBatch
@@ -42,9 +43,7 @@ CONTEXT = SimpleNamespace(
 
 def received(number: int) -> EventData:
     stamps = {b"x-opt-sequence-number": number, b"x-opt-offset": b"0", b"x-opt-enqueued-time": 1_795_262_400_000}
-    event = EventData(b"")
-    event.raw_amqp_message.annotations = stamps
-    return event
+    return EventData._from_message(Message(message_annotations=stamps))
 
 
 async def taken(*batches: Sequence[int]) -> list[tuple[str, list[int]]]:

@@ -1,19 +1,26 @@
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
-from typing import Any
+from itertools import pairwise, product
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from azure.eventhub import EventData
 from azure.eventhub._pyamqp._decode import decode_payload
+from azure.eventhub._pyamqp.aio._connection_async import Connection
 from azure.eventhub._pyamqp.aio._transport_async import AsyncTransport
+from azure.eventhub._pyamqp.message import Message
 from azure.eventhub.amqp import AmqpAnnotatedMessage
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from core.model.property_values import Unread
 from core.remote.hub import sdk_patches
 from core.remote.hub import sdk_patches as shortcuts
 from core.remote.hub.events import to_event
-from core.remote.hub.sdk_patches import RECEIVERS, make_events_at_once, read_without_tasks, reader_over, take_shortcuts
+from core.remote.hub.sdk_patches import RECEIVERS, make_events_at_once, reader_over, take_frames_at_once, take_shortcuts
 from local.event_hubs.codec import Described, Raw, Symbol, Timestamp, ULong, encode, encode_map
 from tests.patience import MOMENT, allowed
 
@@ -33,6 +40,7 @@ def section(code: int, value: Any) -> bytes:
 
 
 HEADER, ANNOTATIONS, DATA = section(0x70, [True, 4, 1_000]), section(0x72, STAMPS), section(0x75, b"body")
+STAMPED = section(0x72, {**STAMPS, Symbol("x-opt-sequence-number"): 71_234})  # a long of eight bytes, as most are
 PROPERTIES, OURS = section(0x73, ["id-1", b"user", "to", "subject"]), section(0x74, {"a": 1})
 
 
@@ -91,6 +99,25 @@ def test_a_body_of_sequences_and_a_value_are_json_and_null_or_none_are_empty() -
         assert event_of(ANNOTATIONS, *sections).body == b""
 
 
+@pytest.mark.parametrize("more", [b"", b"\0", DATA, OURS])
+def test_an_event_without_more_is_read_as_the_sdk_reads_it(more: bytes) -> None:
+    """Of any other event, the shortcut reads nothing."""
+    whole = STAMPED + DATA + more
+    for at, octet in product(range(len(whole)), range(256)):
+        sent = memoryview(whole[:at] + bytes((octet,)) + whole[at + 1 :])
+        plain = sdk_patches._plain_event(sent)
+        if plain is not None:
+            assert decode_payload(sent) == Message(message_annotations=plain[0], data=[plain[1]]), (at, octet)
+    assert (sdk_patches._plain_event(memoryview(whole)) is None) is bool(more)
+
+
+@pytest.mark.parametrize("size", [0, 255, 256, 100_000])
+def test_data_of_each_length_is_read_as_the_sdk_reads_it(size: int) -> None:
+    sent = memoryview(STAMPED + section(0x75, b"x" * size))
+    assert sdk_patches._plain_event(sent) is not None
+    assert read_message(sent) == decode_payload(sent)
+
+
 @pytest.mark.parametrize("message", [section(0x74, {"status-code": 202}) + section(0x77, {"name": "hub"}), DATA])
 def test_an_answer_of_the_hub_is_read_as_the_sdk_reads_it(message: bytes) -> None:
     assert read_message(memoryview(message)) == decode_payload(memoryview(message))
@@ -144,8 +171,8 @@ def test_an_event_made_at_once_is_the_one_that_the_sdk_makes(octets: bytes, draf
     make_events_at_once()
     made = EventData._from_message(message)
     assert type(made) is EventData
-    assert vars(made).keys() == vars(expected).keys()
     assert seen(made) == seen(expected)
+    assert vars(made).keys() == vars(expected).keys()  # the message is annotated since it was read
     assert made._message is message
     if octets.startswith(ANNOTATIONS):
         assert to_event(made) == to_event(expected)
@@ -154,62 +181,157 @@ def test_an_event_made_at_once_is_the_one_that_the_sdk_makes(octets: bytes, draf
 
 
 def test_a_different_version_of_the_sdk_is_left_as_it_is(drafted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    transport = import_module(shortcuts.TRANSPORT)
-    monkeypatch.setattr(transport, "asyncio", asyncio)
+    own = getattr(Connection._read_frame, "original", Connection._read_frame)
+    monkeypatch.setattr(Connection, "_read_frame", own)
     monkeypatch.setattr(shortcuts, "KNOWN", "5.14.")
     take_shortcuts()
     assert EventData._from_message == drafted
-    assert transport.asyncio is asyncio
+    assert Connection._read_frame is own
     monkeypatch.undo()
     take_shortcuts()
     assert EventData._from_message != drafted
+    assert getattr(Connection._read_frame, "original", None) is own
 
 
-FLOW = encode(Described(ULong(0x13), [0, 10, 0, 10]))
-FRAME = (len(FLOW) + 8).to_bytes(4, "big") + b"\x02\x00\x00\x05" + FLOW
-CHANNEL, CODE = 5, 0x13
+def frame(performative: int, fields: Sequence[Any], head: bytes = b"\x02\x00", more: bytes = b"") -> bytes:
+    octets = encode(Described(ULong(performative), list(fields))) + more
+    return (len(octets) + 8).to_bytes(4, "big") + head + b"\x00\x05" + octets
+
+
+FLOW, EMPTY = frame(0x13, [0, 10, 0, 10]), b"\x00\x00\x00\x08\x02\x00\x00\x00"
+TRANSFER = frame(0x14, [0, 1, b"tag", 0, True, False], more=ANNOTATIONS + DATA)
+NESTED = frame(0x14, [0, 1, b"tag", 0, True, False], more=ANNOTATIONS + section(0x75, FLOW))
+OTHERS = frame(0x13, [0], head=b"\x02\x01"), frame(0x13, [0], head=b"\x03\x00"), b"AMQP\x00\x01\x00\x00"
+FRAMES = FLOW, TRANSFER, NESTED, EMPTY, *OTHERS  # a wrong type, a longer head, and a header of the protocol
+
+
+class Frames(Connection):
+    """A connection whose reader the test feeds. It notes the frames that it would process."""
+
+    def __init__(self) -> None:
+        super().__init__("amqp://localhost", socket_timeout=MOMENT)
+        self._transport: Any = AsyncTransport("localhost")
+        self._transport.reader = self.reader = asyncio.StreamReader()
+        self.taken: list[Any] = []
+
+    async def _process_incoming_frame(self, channel: int, found: Any) -> bool:
+        if found is not None:
+            code, fields = found
+            self.taken.append((channel, code, [bytes(one) if isinstance(one, memoryview) else one for one in fields]))
+        return found is None
 
 
 @pytest.fixture(params=["shortcut", "the SDK's own"])
-def wait(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Transports read with the shortcut, and without."""
-    module = import_module(shortcuts.TRANSPORT)
-    monkeypatch.setattr(module, "asyncio", asyncio)
-    if request.param == "shortcut":
-        read_without_tasks()
-        assert (module.asyncio is asyncio) is not shortcuts.TASK_PER_WAIT
-
-
-def transport() -> Any:
-    made: Any = AsyncTransport("localhost")
-    made.reader = asyncio.StreamReader()
-    return made
+def reading(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections read with the shortcut, and without."""
+    take_frames_at_once()
+    if request.param != "shortcut":
+        own: Any = Connection._read_frame
+        monkeypatch.setattr(Connection, "_read_frame", own.original)
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("cut", [0, 1, 7, 8, 9, len(FRAME) - 1])
-async def test_a_frame_that_comes_late_is_read_by_the_next_call(wait: None, cut: int) -> None:
-    reader = transport()
-    reader.reader.feed_data(FRAME[:cut])
+@pytest.mark.parametrize("cut", [0, 1, 7, 8, 9, len(FLOW) - 1])
+async def test_a_frame_that_comes_late_is_read_by_the_next_call(reading: None, cut: int) -> None:
+    frames = Frames()
+    frames.reader.feed_data(FLOW[:cut])
     async with asyncio.timeout(allowed(20)):
-        assert await reader.receive_frame(timeout=MOMENT) == (None, None)
-    reader.reader.feed_data(FRAME[cut:] + FRAME)
+        assert await frames._read_frame(wait=MOMENT)
+    frames.reader.feed_data(FLOW[cut:] + FLOW)
     for _ in range(2):
-        channel, (code, fields) = await reader.receive_frame(timeout=MOMENT)
-        assert (channel, code, fields[:4]) == (CHANNEL, CODE, [0, 10, 0, 10])
+        assert not await frames._read_frame(wait=MOMENT)
+    assert [(channel, code, fields[:4]) for channel, code, fields in frames.taken] == 2 * [(5, 0x13, [0, 10, 0, 10])]
 
 
 @pytest.mark.asyncio
-async def test_a_reader_that_is_cancelled_amid_a_frame_loses_none_of_it(wait: None) -> None:
-    reader = transport()
-    reader.reader.feed_data(FRAME[:11])
-    reading = asyncio.ensure_future(reader.receive_frame(timeout=None))
+async def test_a_reader_that_is_cancelled_amid_a_frame_loses_none_of_it(reading: None) -> None:
+    frames = Frames()
+    frames.reader.feed_data(FLOW[:11])
+    waiting = asyncio.ensure_future(frames._read_frame(wait=True))
     await asyncio.sleep(MOMENT)
-    reading.cancel()
+    waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await reading
-    reader.reader.feed_data(FRAME[11:] + FRAME[:11])
-    assert (await reader.receive_frame(timeout=None))[0] == CHANNEL
-    reader.reader.feed_eof()
+        await waiting
+    frames.reader.feed_data(FLOW[11:] + FLOW[:11])
+    assert not await frames._read_frame(wait=True)
+    frames.reader.feed_eof()
     with pytest.raises(OSError, match="closed"):
-        await reader.receive_frame(timeout=None)
+        await frames._read_frame(wait=True)
+
+
+@pytest.mark.asyncio
+async def test_a_frame_waits_for_the_task_that_has_the_connection(reading: None) -> None:
+    frames = Frames()
+    frames.reader.feed_data(FLOW)
+    async with frames._transport.socket_lock:
+        assert await frames._read_frame(wait=MOMENT)
+    assert not frames.taken
+    assert not await frames._read_frame(wait=MOMENT)
+
+
+@pytest.mark.asyncio
+async def test_a_frame_of_a_type_that_was_not_asked_for_is_refused(reading: None) -> None:
+    frames = Frames()
+    frames.reader.feed_data(FLOW)
+    with pytest.raises(ValueError, match="expected: 1"):
+        await frames._read_frame(wait=True, verify_frame_type=1)
+
+
+@pytest.mark.asyncio
+async def test_a_peer_that_was_held_back_sends_again_once_the_buffer_has_room(reading: None) -> None:
+    peer: list[str] = []
+    frames = Frames()
+    frames.reader = frames._transport.reader = asyncio.StreamReader(limit=len(FLOW))
+    calls = {name: partial(peer.append, name) for name in ("pause_reading", "resume_reading")}
+    frames.reader.set_transport(cast(asyncio.Transport, SimpleNamespace(**calls)))
+    frames.reader.feed_data(3 * FLOW)
+    for _ in range(2):
+        await frames._read_frame(wait=True)
+    assert peer == ["pause_reading", "resume_reading"]
+
+
+@pytest.mark.asyncio
+async def test_a_read_that_meets_the_end_of_the_connection_raises_its_fault(reading: None) -> None:
+    frames = Frames()
+    frames.reader.feed_data(FLOW)
+    frames.reader.set_exception(ConnectionResetError("reset"))
+    with pytest.raises(ConnectionResetError, match="reset"):
+        await frames._read_frame(wait=True)
+    frames = Frames()
+    frames._transport.reader = None
+    with pytest.raises(OSError, match="already been closed"):
+        await frames._read_frame(wait=True)
+
+
+def test_a_frame_in_a_frame_is_no_frame() -> None:
+    take_frames_at_once()
+    at = NESTED.index(FLOW)
+    found = asyncio.run(read_in([NESTED[:at], NESTED[at:]], Connection._read_frame))
+    assert [code for _, code, _ in found] == [0x14]
+
+
+@given(st.lists(st.sampled_from(FRAMES), max_size=8), st.data())
+@settings(max_examples=50)
+def test_frames_in_any_pieces_are_those_that_the_sdk_reads(sent: list[bytes], data: st.DataObject) -> None:
+    octets = b"".join(sent)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(octets)), max_size=4)))
+    pieces = [octets[begin:end] for begin, end in pairwise((0, *cuts, len(octets)))]
+    take_frames_at_once()
+    shortcut: Any = Connection._read_frame
+    assert asyncio.run(read_in(pieces, shortcut)) == asyncio.run(read_in(pieces, shortcut.original))
+
+
+async def read_in(pieces: Sequence[bytes], read: Callable[..., Awaitable[bool]]) -> list[Any]:
+    """Return the frames and faults of a connection whose peer sends a piece each time that a read has waited."""
+    frames = Frames()
+    for piece in pieces:
+        frames.reader.feed_data(piece)
+        while True:
+            before = len(frames.taken)
+            try:
+                await read(frames, wait=0.001)
+            except (ValueError, LookupError) as fault:
+                frames.taken.append(repr(fault))
+            if len(frames.taken) == before:
+                break
+    return frames.taken
