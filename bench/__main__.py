@@ -29,7 +29,7 @@ from bench import (
     telemetry,
 )
 from bench.figures import Result
-from bench.peers import comparison
+from bench.peers import comparison, hosts
 from bench.report.part import measure_part
 from bench.report.results import LARGE, SERVER, ResultsRefused, text_of
 from bench.report.suite import Orders, Suite, held, summary
@@ -51,6 +51,7 @@ PARTS: dict[str, Callable[[], Iterator[Result]]] = {
     "sqlserver": sqlserver.measure,
     "api": api.measure,
     "way": way.measure,
+    "host": hosts.measure,
     "local": local_run.measure,
     "peers": comparison.measure,
     "aggregation": aggregation.measure,

@@ -19,6 +19,7 @@ from local.stack.stack import BALANCE_EVERY, LOST_AFTER, FeedOrder, Place, app_s
 TRANSFORM = "bench.peers.readings"
 WORKER, HOST, SPARK = "worker", "host", "spark"
 OURS = (WORKER, HOST)
+BARE, FAST, NOTHING = "bare", "fast", "nothing"  # functions of bench/peers/functions.py
 WITH_BLOBS, CONTAINER = ("a", "a20", "b"), "checkpoints"
 NAMES = {
     WORKER: "ours, worker",

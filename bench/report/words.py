@@ -8,12 +8,14 @@ from bench.report.results import LARGE, SERVER, PartResult, Results
 
 VERDICTS = {True: ", met", False: ", **missed**", None: ""}
 RATE = "events/s"
+SHARE = "events/s of our trigger, of a function "  # the beginning of the figures of `host`
 TABLED = "peers"  # the part whose tables readers choose by
 BUSY = 0.3  # cores: a part beside more other work than this has the times of a shared machine
 
 
 def front(results: Results, pictures: Mapping[str, Picture], images: str) -> str:
-    """Return the front page's words: what each peer lost and doubled, the rates in a sentence, the targets met."""
+    """Return the front page's words: our trigger beside bare functions, what each peer lost and doubled, the rates in a
+    sentence, the targets met."""
     parts = [part for found in results.values() for part in found]
     if not parts:
         return "Nothing was measured yet: `make bench` does it."
@@ -23,7 +25,18 @@ def front(results: Results, pictures: Mapping[str, Picture], images: str) -> str
     peers = next((part for part in results.get("", []) if part.part == "peers"), None)
     tables = peers.tables if peers else ()
     lost = [markdown(table) for table in tables if _counts_losses(table)]
-    return "\n\n".join([*lost, " ".join([*_rates(tables), met]), *_circumstances(parts)])
+    return "\n\n".join([*_beside_functions(parts), *lost, " ".join([*_rates(tables), met]), *_circumstances(parts)])
+
+
+def _beside_functions(parts: Iterable[PartResult]) -> list[str]:
+    """Say what share of the rate of each bare function our trigger has."""
+    shares = [
+        f"{_number(figure.value)} times those of a function {figure.name.removeprefix(SHARE)}"
+        for part in parts
+        for figure in part.figures
+        if figure.name.startswith(SHARE)
+    ]
+    return [f"The events/s of our trigger on a Functions host are {', '.join(shares)}."] if shares else []
 
 
 def _counts_losses(table: Table) -> bool:
