@@ -1,7 +1,7 @@
 """The pages of the app and its rooms: files, and the guides that show the documentation in the app."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -29,7 +29,8 @@ _PAGE = """<!doctype html>
 <body>
   <header>
     <a class="brand" href="../ops"><img src="icon.svg" alt="" width="26" height="26"><span>Hubledger</span></a>
-    <nav aria-label="Guides"><a href="../ops">← Overview</a>{nav}</nav>
+    <a href="../ops">← Overview</a>
+    <details class="folded"><summary>Guides</summary><nav aria-label="Guides">{nav}</nav></details>
   </header>
   <main id="main">{contents}<article class="card guide-text">
 {text}</article></main>
@@ -42,6 +43,7 @@ def guide(path: Path, names: Collection[str]) -> str:
     """Return a page of Markdown as HTML. `names` has the names of all guides, without their suffix.
 
     A link to another guide leads to it, one to an address of the web leads there, and any other is its text alone.
+    A link that has the name of a guide's file as its text gets the title of the guide, and of its section.
     """
     from markdown_it import MarkdownIt  # takes 30 ms, and no other request needs it
 
@@ -53,18 +55,22 @@ def guide(path: Path, names: Collection[str]) -> str:
             heading.attrSet("id", slug(line.content))
         if (heading.type, heading.tag) == ("heading_open", "h2"):
             sections.append(f'<li><a href="#{slug(line.content)}">{escape(line.content.replace("`", ""))}</a></li>')
+    titles = {name: _titles(path.with_name(f"{name}.md")) for name in names}
     for token in tokens:
         if token.children:
-            token.children = list(_linked(token.children, names))
+            token.children = list(_linked(token.children, titles))
     nav = "".join(
-        f'<a href="{name}.html"{" aria-current=page" if name == path.stem else ""}>{escape(name)}</a>' for name in names
+        f'<a href="{name}.html"{" aria-current=page" if name == path.stem else ""}>{escape(titles[name][""])}</a>'
+        for name in names
     )
-    title = next((one.content for one in tokens if one.type == "inline"), path.stem)
     text = parser.renderer.render(tokens, parser.options, {})
     contents = (
-        f'<nav class="card guide-text" aria-label="Sections"><ul>{"".join(sections)}</ul></nav>\n  ' if sections else ""
+        '<details class="card guide-text folded"><summary>Sections</summary>'
+        f'<nav aria-label="Sections"><ul>{"".join(sections)}</ul></nav></details>\n  '
+        if sections
+        else ""
     )
-    return _PAGE.format(title=escape(title), nav=nav, contents=contents, text=text)
+    return _PAGE.format(title=escape(titles[path.stem][""]), nav=nav, contents=contents, text=text)
 
 
 def slug(heading: str) -> str:
@@ -72,26 +78,43 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-def _linked(tokens: Iterable["Token"], names: Collection[str]) -> Iterable["Token"]:
-    """Give the parts of a line with links that work. A picture is its words."""
-    is_open: list[bool] = []
+@cache
+def _titles(path: Path) -> Mapping[str, str]:
+    """Return the title of a page at "", and each of its other headings at its anchor."""
+    title, *others = re.findall(r"^#{1,4} (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {"": title, **{slug(one): one.replace("`", "") for one in others}}
+
+
+def _linked(tokens: Iterable["Token"], titles: Mapping[str, Mapping[str, str]]) -> Iterable["Token"]:
+    """Give the parts of a line with links and pictures that work. A picture that is not served is its words."""
+    opened: list[tuple[str | None, str]] = []  # where the link leads, and the words in place of the name of a file
     for token in tokens:
         if token.type == "link_open":
             href: str | None = str(token.attrs.get("href", ""))
             file, hash, anchor = str(href).partition("#")
+            name, words = file.removesuffix(".md"), ""
             if file and not str(href).startswith(("https://", "http://")):
-                name = file.removesuffix(".md")
-                href = f"{name}.html{hash}{anchor}" if name != file and name in names else None
-            is_open.append(href is not None)
+                href = f"{name}.html{hash}{anchor}" if name != file and name in titles else None
+                words = (
+                    ": ".join(titles[name].get(one, one) for one in ("", anchor)[: 1 + bool(anchor)]) if href else ""
+                )
+            opened.append((href, words))
             if href is not None:
                 token.attrs = {"href": href, **({"rel": "noopener"} if href.startswith("http") else {})}
                 yield token
         elif token.type == "link_close":
-            if is_open.pop():
+            if opened.pop()[0] is not None:
                 yield token
         elif token.type == "image":
-            yield from token.children or ()
+            folder, _, file = str(token.attrs.get("src", "")).rpartition("/")
+            if folder == "images" and file.endswith(".png"):
+                token.attrs = {**token.attrs, "src": file, "loading": "lazy"}
+                yield token
+            else:
+                yield from token.children or ()
         else:
+            if token.type == "text" and opened and opened[-1][1] and token.content.endswith(".md"):
+                token.content = opened[-1][1]
             yield token
 
 
@@ -100,6 +123,7 @@ MEDIA = {
     ".css": "text/css",
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
+    ".png": "image/png",
 }
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none';"

@@ -20,14 +20,15 @@ NAMES = (
     "operator", "runbook", "alerts", "faults", "retention", "erasure", "aggregation", "resident", "glossary", "access",
     "api", "cli",
 )  # fmt: skip
-GUIDES = {f"{name}.html": PAGES.parents[1] / "docs" / f"{name}.md" for name in NAMES}
+DOCS = PAGES.parents[1] / "docs"
+GUIDES = {f"{name}.html": DOCS / f"{name}.md" for name in NAMES}
 ENTRY = "ops.html"
 
 
 class FilePath(Shape):
-    """A file of the pages, or a guide that their panels link to."""
+    """A file of the pages, or a guide that their panels link to, or a picture of a guide."""
 
-    file: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z_-]{0,30}\.(css|js|svg|html)\Z")]
+    file: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z_-]{0,30}\.(css|js|svg|html|png)\Z")]
 
 
 @operation("This description", "description", {200: JSON})
@@ -44,7 +45,7 @@ def ops(call: Call[Nothing, Nothing, Nothing]) -> Answer:
 
 @operation("A file of the pages", "page", {200: "text/css"}, (NOT_FOUND,))
 def ops_file(call: Call[FilePath, Nothing, Nothing]) -> Answer:
-    """Return a file of the pages, or a guide. No other file is served."""
+    """Return a file of the pages, a guide, or a picture of one. No other file is served."""
     if call.path.file in GUIDES:
         return guide_page(GUIDES[call.path.file], NAMES)
     if call.path.file not in _files():
@@ -61,4 +62,5 @@ def _description(operations: tuple[tuple[Route, Operation], ...]) -> Answer:
 @cache
 def _files() -> Mapping[str, Path]:
     own = {path.name: path for path in PAGES.iterdir() if path.suffix in MEDIA}
-    return {**own_room().files(), **own}
+    pictures = {path.name: path for path in (DOCS / "images").glob("*.png")}
+    return {**pictures, **own_room().files(), **own}

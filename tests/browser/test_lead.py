@@ -352,10 +352,16 @@ def test_every_panel_leads_to_its_section_of_the_guide_a_page_of_the_app_in_its_
         page.set_viewport_size({"width": width, "height": 844})
         page.goto(f"{aggregated.address}/api/ops/runbook.html#lag")
         page.wait_for_selector("h2#lag")
+        sections = page.locator("nav[aria-label=Sections]")
+        assert sections.is_visible() == (width == 1280)  # folded on a phone
+        for summary in page.locator("main summary:visible").all():
+            summary.click()
+        assert sections.locator("a:text-is('lag')").is_visible()
         assert page.evaluate(WIDTH) <= width
         assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
         portrait(page, "guide")
-    page.click("nav a:text-is('alerts')")
-    page.wait_for_selector("nav a[aria-current=page]:text-is('alerts')")
+    page.click("nav a:text-is('Aggregation')")
+    page.wait_for_selector("nav a[aria-current=page]:text-is('Aggregation')")
+    assert page.evaluate("document.querySelector('article img').decode().then(() => 'shown')") == "shown"
     page.click("a.brand")
     page.wait_for_selector("#verdict")

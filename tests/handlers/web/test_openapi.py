@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,14 +9,14 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from core.api.operation import Call, operation
+from core.api.operation import Answer, Call, operation
 from core.api.pages import guide, slug
 from core.api.route import OPEN, Route
 from core.model.events import PartitionId, SequenceNumber
 from core.model.shapes import Answered, Nothing, Shape, shape_of, written
 from handlers.api import OPERATIONS, OWN
+from handlers.operations.description import GUIDES, openapi, ops_file
 from handlers.operations.description import FilePath as OurPath
-from handlers.operations.description import openapi
 from handlers.web.openapi import describe
 from tests.fakes.builders import EPOCH
 
@@ -74,7 +75,8 @@ def test_a_second_request_for_the_description_makes_no_new_one() -> None:
 @pytest.fixture
 def made(tmp_path: Path) -> Callable[[str], str]:
     def make(text: str) -> str:
-        (path := tmp_path / "operator.md").write_text(text, encoding="utf-8")
+        (path := tmp_path / "operator.md").write_text(f"{text}\n", encoding="utf-8")
+        (tmp_path / "runbook.md").write_text("# Runbook\n\n## The `lag` of it\n", encoding="utf-8")
         return guide(path, ("operator", "runbook"))
 
     return make
@@ -90,11 +92,58 @@ def test_headings_have_the_anchors_of_github_and_tables_are_tables(made: Callabl
 
 
 def test_links_lead_to_guides_and_out_and_others_are_their_text(made: Callable[[str], str]) -> None:
-    inside = made("[a](runbook.md#lag) [b](runbook.md) [d](#the-page) [e](deploy.md#x) [f](../core/a.py)")
-    assert '<a href="runbook.html#lag">a</a> <a href="runbook.html">b</a> <a href="#the-page">d</a> e f' in inside
-    outside = made("[c](https://example.com/x.html) ![picture of it](images/a.png)")
-    assert '<a href="https://example.com/x.html" rel="noopener">c</a> picture of it' in outside
+    inside = made(
+        "# The page\n\n[a](runbook.md#the-lag-of-it) [b](runbook.md) [d](#the-page) [e](deploy.md#x) [f](../core/a.py)"
+    )
+    assert (
+        '<a href="runbook.html#the-lag-of-it">a</a> <a href="runbook.html">b</a> <a href="#the-page">d</a> e f'
+        in inside
+    )
+    outside = made(
+        "# The page\n\n[c](https://example.com/x.html) ![picture of it](images/a.svg) ![b](https://example.com/b.png)"
+    )
+    assert '<a href="https://example.com/x.html" rel="noopener">c</a> picture of it b' in outside
     assert "<img" not in outside.split("<article")[1]
+
+
+def test_a_link_by_the_name_of_a_file_gets_the_title_of_the_guide_and_of_its_section(
+    made: Callable[[str], str],
+) -> None:
+    page = made(
+        "# The page\n\n[runbook.md](runbook.md), [runbook.md](runbook.md#the-lag-of-it), [deploy.md](deploy.md)"
+    )
+    assert (
+        '<a href="runbook.html">Runbook</a>, <a href="runbook.html#the-lag-of-it">Runbook: The lag of it</a>, deploy.md'
+        in page
+    )
+    assert '<a href="operator.html" aria-current=page>The page</a><a href="runbook.html">Runbook</a>' in page
+
+
+def test_every_guide_has_its_pictures_and_links_by_title_that_open_a_section_of_a_guide() -> None:
+    unused: Any = None
+
+    def served(name: str) -> tuple[str, bytes]:
+        answer = ops_file.run(Call(OurPath(name), Nothing(), Nothing(), "anybody", EPOCH, OPERATIONS, unused))
+        assert isinstance(answer, Answer)
+        assert isinstance(answer.body, bytes)
+        return answer.media, answer.body
+
+    pages = {name: served(name)[1].decode() for name in GUIDES}
+    anchors = {name: {"", *re.findall(r'<h\d id="([^"]*)"', text)} for name, text in pages.items()}
+    links = [
+        (name, *one)
+        for name, text in pages.items()
+        for one in re.findall(r'<a href="([^"#]*)#?([^"]*)"[^>]*>(.*?)</a>', text)
+    ]
+    inner = [one for one in links if not one[1].startswith(("https://", "../"))]
+    assert len(inner) > 300
+    assert [one for one in inner if one[2] not in anchors.get(one[1] or one[0], ())] == []
+    assert [one for one in links if re.fullmatch(r"[\w-]+\.md", one[3])] == []
+    pictures = {file for text in pages.values() for file in re.findall(r'<img src="([^"]+\.png)" alt="[^"]', text)}
+    assert len(pictures) == 8
+    for file in pictures:
+        media, body = served(file)
+        assert (media, body[1:4]) == ("image/png", b"PNG")
 
 
 def test_markup_and_scripts_are_text(made: Callable[[str], str]) -> None:
