@@ -140,6 +140,12 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else f'{noun}s'}"
 
 
+def place_of(one: Mapping[str, Any]) -> str:
+    """Return the position of an event as the page shows it: 15 / 1,111."""
+    number = str(one["sequence_number"])
+    return f"{one['partition_id']} / {int(number):,}" if re.fullmatch("[0-9]+", number) else str(number)
+
+
 def seconds(given: float | None) -> str:
     """Return a number of seconds as a time."""
     return NOTHING if given is None else span(timedelta(seconds=given))

@@ -6,9 +6,17 @@ from typing import Annotated, Any
 import typer
 
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything
-from hubledger.cli.operate.letters import Position, Revealed, attempts_table, facts_of, number_of, position_of
+from hubledger.cli.operate.letters import (
+    Position,
+    Revealed,
+    attempts_table,
+    facts_of,
+    number_of,
+    numbers_in,
+    position_of,
+)
 from hubledger.cli.operate.tasks import AUDIT, audit_facts, finished, shown, tables_of
-from hubledger.cli.output import WRITTEN, UsageFault, moment, program, text_of
+from hubledger.cli.output import WRITTEN, UsageFault, moment, place_of, program, text_of
 
 _Partition = Annotated[str | None, typer.Option("--partition", metavar="ID", help="One partition; default: all.")]
 _Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help=f"{WRITTEN}.")]
@@ -35,7 +43,7 @@ def explain(at: At, position: Position, revealed: Revealed = False) -> None:
     out.say(value["sentence"])
     span, gap = value["range"], value["gap"]
     made = {
-        "number": f"{value['sequence_number']} of partition {value['partition_id']}",
+        "number": place_of(value),
         "commit": span
         and f"{span['first']} to {span['last']}, commit {text_of(span['commit_number'])}, {span['kind']}",
         "gap": gap and f"{gap['first']} to {gap['last']}, {gap['status']}, found {out.ago(gap['found_at'])}",
@@ -125,7 +133,8 @@ def audit(
             if not value["complete"]:
                 out.say("It is not complete, because its time was over: run it with --rows, as a task.")
         return GOOD if value["balanced"] and not value["faults"] else UNHEALTHY
-    ends = {name: text and (number_of(text) or text) for name, text in (("first", first), ("last", last))}
-    order = {"partition_id": partition, "rows": rows, **ends}
+    named, ends = numbers_in([partition] if partition else [], first, last)
+    numbers = dict(zip(("first", "last"), (text and (number_of(text) or text) for text in ends), strict=True))
+    order = {"partition_id": next(iter(named), None), "rows": rows, **numbers}
     accepted = at.app.open_task("audit", order)
     return shown(at, accepted) if no_wait else finished(at, accepted, "audit")[0]

@@ -20,7 +20,7 @@ from hubledger.cli.operate.letters import (
     table_of,
 )
 from hubledger.cli.operate.tasks import Job, moved_of, outcome_of, wait_for, wait_for_task
-from hubledger.cli.output import UsageFault, counted, program
+from hubledger.cli.output import Refused, UsageFault, counted, program
 from hubledger.cli.remote.client import AppAnswer, Refusal
 
 COUNTS = 6  # tries of an order with --yes, each with the count that the app names
@@ -93,8 +93,7 @@ def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_w
     """
     count = _previewed(at, move, chosen)
     if not count:
-        at.out.say(f"no letter to {move}")
-        return GOOD
+        raise Refused(f"no letter to {move}\n  look at what there is: {program()} letters causes")
     at.confirm(f"{move.capitalize()} {counted(count, 'letter')}?")
     wish = {"move": move, **chosen, **order, "expected_count": count}
     for left in reversed(range(COUNTS)):

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hubledger.cli.operate.command import At, Everything
-from hubledger.cli.output import WRITTEN, Output, UsageFault, brief, lines_of, moment, program, text_of
+from hubledger.cli.output import WRITTEN, Output, UsageFault, brief, lines_of, moment, place_of, program, text_of
 from hubledger.cli.remote.client import AppAnswer, Refusal
 
 MOST_CAUSES = 100  # of an answer
@@ -209,6 +209,17 @@ def number_of(text: str) -> str | None:
     return text.replace(",", "") if re.fullmatch(_NUMBER, text) else None
 
 
+def numbers_in(partitions: Sequence[str], *texts: str | None) -> tuple[list[str], list[str | None]]:
+    """Return the partitions, and the texts. A position among the texts names its partition, and leaves its number.
+    UsageFault where two partitions are named.
+    """
+    found = [re.fullmatch(_POSITION, text.strip()) if text and "/" in text else None for text in texts]
+    named = list(dict.fromkeys(one[1] for one in found if one))
+    if (named and {*named} != {*(partitions or named)}) or len(named) > 1:
+        raise UsageFault(f"{', '.join(map(str, filter(None, texts)))}: a number stands in one partition: give that one")
+    return named or list(partitions), [one[2] if one else text for one, text in zip(found, texts, strict=True)]
+
+
 def table_of(
     out: Output, letters: list[Mapping[str, Any]], title: str = "", messages: Mapping[str, str] | None = None
 ) -> RenderableType:
@@ -260,7 +271,7 @@ def causes_table(out: Output, groups: list[Mapping[str, Any]]) -> RenderableType
         {
             **one,
             "type": short_type(one["sample"]["error_type"]),
-            "place": f"{one['sample']['partition_id']}/{one['sample']['sequence_number']}",
+            "place": place_of(one["sample"]),
             "such": ", ".join(one["examples"]),
         }
         for one in groups
@@ -306,7 +317,7 @@ def facts_of(out: Output, letter: Mapping[str, Any]) -> dict[str, object]:
     """Return the names and values of a letter."""
     kept = "stored" if letter["body_kept"] else "in the hub only"
     made = {
-        "place": f"partition {letter['partition_id']}, number {letter['sequence_number']}",
+        "place": place_of(letter),
         "cause": cause_of(letter),
         "body": "erased" if letter["erased_by"] else f"{text_of(letter['body_bytes'])} octets, {kept}",
     }

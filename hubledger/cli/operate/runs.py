@@ -27,10 +27,7 @@ Aggregate = Annotated[
 ]
 Since = Annotated[str | None, typer.Option(metavar="DAY", help="The first day in UTC: 2026-02-01.")]
 Until = Annotated[str | None, typer.Option(metavar="DAY", help="The last day; default: no end.")]
-_COLUMNS = (
-    "run=run_id, number#, kind~, status*, attempt#~, planned=planned_at@, closed=closed_at@~, rows=rows_planned#~,"
-    " failure~?"
-)
+_COLUMNS = "run=run_id, number#, kind~, status*, attempt#~, planned=planned_at@, closed=closed_at@~, rows#~, failure~?"
 
 
 _SAID = {
@@ -70,7 +67,15 @@ def list_runs(
         "paused": value["paused"] and noted(value["paused"], "by "),
         "ordered": waiting and noted(waiting, f"{waiting['kind']} by "),
     }
-    out.show(out.facts(facts), out.listing(_COLUMNS, [one for page in pages for one in page.value["runs"]]))
+    rows = [{**one, "rows": _rows_of(one)} for page in pages for one in page.value["runs"]]
+    out.show(out.facts(facts), out.listing(_COLUMNS, rows))
+
+
+def _rows_of(run: Mapping[str, Any]) -> int | None:
+    """Return the rows that the ledger counts for a run, as the page shows them: of its result, else of its plan."""
+    counted: int | None = (run["quality"] or {}).get("rows_ledger")
+    planned: int | None = run["rows_planned"]
+    return planned if counted is None else counted
 
 
 def show_run(at: At, run_id: RunId) -> int:
@@ -93,10 +98,11 @@ def _shown(at: At, found: AppAnswer) -> int:
         "run": f"{run['run_id']}, number {text_of(run['number'])} of {run['job']}",
         "days": days if run["kind"] in ("repair", "backfill") else None,
         "quality": dict.fromkeys(("rows_read", "rows_late", "fault")) | (run["quality"] or {}),
+        "rows": _rows_of(run),
     }
     words = (
         "run, kind, days, status*, attempt, engine, engine's job=engine_job_id, planned=planned_at@,"
-        " submitted=submitted_at@, closed=closed_at@, rows_planned, quality.rows_read, windows, quality.rows_late,"
+        " submitted=submitted_at@, closed=closed_at@, rows, quality.rows_read, windows, quality.rows_late,"
         " quality=quality.fault!, failure!"
     )
     out.show(out.facts(out.stated(words, {**run, **made})))

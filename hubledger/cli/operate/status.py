@@ -19,6 +19,7 @@ from hubledger.cli.output import (
     UsageFault,
     counted,
     lines_of,
+    place_of,
     program,
     seconds,
     text_of,
@@ -51,9 +52,42 @@ def status(at: At, watch: _Watch = False, every: _Every = 2.0) -> int:
     if at.out.as_json:
         at.out.json(found.text)
     else:
-        at.out.show(view(at.out, found.value))
-        at.out.say(*([f"Next: {program()} {GIVEN_UP}"] if found.value["letters"]["exhausted"] else []))
+        at.out.show(view(at.out, with_errors(at, found.value)))
+        following = next_of(found.value)
+        at.out.say(*([f"Next: {program()} {following}"] if following else []))
     return GOOD if is_healthy(found.value) else UNHEALTHY
+
+
+def with_errors(at: At, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the status with the errors of its stops, for who may see them."""
+    if all(stop["detail"] for one in value["partitions"] for stop in one["stops"]):
+        return value
+    try:
+        found = at.app.get("revealed/stops").value["stops"]
+    except Refusal as refusal:
+        if refusal.status not in (401, 403):
+            raise
+        at.out.note("The errors of the stops are hidden: this key or account may not reveal what events hold.")
+        return value
+    by_partition = [
+        {**one, "stops": [stop for stop in found if stop["partition_id"] == one["partition_id"]]}
+        for one in value["partitions"]
+    ]
+    return {**value, "partitions": by_partition}
+
+
+# The command that shows more of a stop. The others are stops by an error: the log has it whole.
+_NEXT = {"incarnation": "streams next-incarnation", "held": "letters causes", "erasure_key": "doctor"}
+
+
+def next_of(value: Mapping[str, Any]) -> str | None:
+    """Return the next command for the worst thing of a status: a stop, a fault of the ledger, letters."""
+    reasons = [stop["reason"] for one in value["partitions"] for stop in one["stops"]]
+    if reasons or value["standing"]:
+        return next((_NEXT[one] for one in reasons if one in _NEXT), "logs")
+    if not value["ledger_balanced"]:
+        return "ledger audit"
+    return GIVEN_UP if value["letters"]["exhausted"] else None
 
 
 def is_healthy(value: Mapping[str, Any]) -> bool:
@@ -111,7 +145,7 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
     counts = ", ".join(
         f"{name} {text_of(letters[name])}" for name in ("waiting", "retrying", "held", "exhausted") if letters[name]
     )
-    where = oldest and f"{oldest['partition_id']}/{oldest['sequence_number']}, failed {out.ago(oldest['failed_at'])}"
+    where = oldest and f"{place_of(oldest)}, failed {out.ago(oldest['failed_at'])}"
     hours = hub["letters_expiring_hours"]  # for which the hub holds the events of open letters
     held: object = f"{seconds(hours * 3600)} more" if letters["open"] and hours >= 0 else None
     if hub["events_lost"]:

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
-from hubledger.cli.operate.letters import messages_of, number_of, segment
+from hubledger.cli.operate.letters import messages_of, number_of, numbers_in, segment
 from hubledger.cli.output import (
     BAD,
     GREEN,
@@ -102,12 +102,14 @@ def moved_of(value: Value) -> str:
 
 
 def audit_facts(out: Output, value: Value) -> dict[str, object]:
-    """Return what an audit has found."""
-    count = len(value["faults"])
+    """Return what an audit has found. It knows that the ledger is balanced only when it is done."""
+    count, status = len(value["faults"]), value.get("status", "done")
+    ledger = yes_or_no(value["balanced"], "balanced", "NOT BALANCED")
+    is_known = count or status == "done"
     return {
-        "ledger": yes_or_no(value["balanced"], "balanced", "NOT BALANCED"),
+        "ledger": ledger if is_known else Text(f"not known: the audit is {text_of(status)}", style=WARNING),
         "accounted": value["accounted"],
-        "faults": Text(text_of(count), style=BAD if count else ""),
+        "faults": Text(text_of(count), style=BAD if count else "") if is_known else None,
     }
 
 
@@ -210,7 +212,7 @@ def shown(at: At, found: AppAnswer) -> int:
             value["kind"]: value["task_id"],
             "status": toned(value["status"]),
             "done": f"{text_of(value['done'])} of {text_of(value['total'])}",
-            **own.facts(out, value),
+            **{name: one for name, one in own.facts(out, value).items() if value["status"] != "planned" or one != 0},
             "reason": value["reason"] or None,
             "requested": f"{out.ago(value['requested_at'])} by {value['requested_by']}",
             **{name: out.ago(value[field]) for name, field in times.items() if value.get(field)},
@@ -220,6 +222,8 @@ def shown(at: At, found: AppAnswer) -> int:
         tables = (*own.tables, ("history", "at@, move, by, why", "history"))
         out.show(out.facts(facts), *tables_of(out, value, tables))
         out.say(*own.lines(value))
+        if value["status"] in ("planned", "running"):
+            out.say(f"It is {value['status']}. To see how it ends: {program()} tasks show {value['task_id']}")
     return UNHEALTHY if value["status"] == "failed" or value.get("faults") else GOOD
 
 
@@ -389,7 +393,8 @@ def start_replay(
                 at.out.say("Nothing was changed yet: the same command with --for-real replays.")
         return f"Replay {counted(found['counts']['events'] if keys else found['total'], 'event')} for real?"
 
-    wish = {"partitions": partitions or None, "from": place(first), "to": place(to), "reason": reason}
+    named, (begin, end) = numbers_in(partitions or [], first, to)
+    wish = {"partitions": named or None, "from": place(begin), "to": place(end), "reason": reason}
     return dry_run_first(at, "replay", {**wish, "keys": keys or None}, asked, for_real=for_real, no_wait=no_wait)
 
 

@@ -169,10 +169,37 @@ def test_the_codes_and_the_first_lines_say_whether_the_thing_is_healthy(ask: Ask
     assert re.search(r"^ledger +NOT BALANCED *$", found["status"].out, re.M)
 
 
-@pytest.mark.parametrize("exhausted", [0, 3])
-def test_a_status_names_the_next_command_when_letters_need_a_person(exhausted: int, ask: Ask) -> None:
-    found = ask("status", changing(lambda body: {"letters": {**body["letters"], "exhausted": exhausted}}))
-    assert ("\nNext: bin/hubledger letters causes --status exhausted\n" in found.out) == (exhausted > 0)
+STOP = {"partition_id": "3", "reason": "outage", "detail": None, "stopped_at": "2026-11-23T03:00:00Z", "attempts": 4}
+
+
+@pytest.mark.parametrize("may_reveal", [True, False])
+def test_a_status_names_the_error_of_a_stop_and_the_next_command_of_the_worst_thing(may_reveal: bool, ask: Ask) -> None:
+    full, state = Described(), {"exhausted": 3, "reason": "outage", "balanced": True}
+
+    def answer(request: Request) -> Reply:
+        body, stops = full(request).body, [{**STOP, "reason": state["reason"]}] if state["reason"] else []
+        if "/revealed/stops" in request.path:
+            detail = "99 of 100 events fail: KeyError: 'unit'"
+            seen = Reply({"stops": [{**one, "detail": detail} for one in stops]})
+            return seen if may_reveal else Reply("", 403)
+        books = {**body["partitions"][0], "partition_id": "3", "stops": stops}
+        letters = {**body["letters"], "exhausted": state["exhausted"]}
+        own = {"stops": len(stops), "standing": [], "ledger_balanced": state["balanced"]}
+        return Reply({**body, **own, "letters": letters, "partitions": [books]})
+
+    outage = ask("status", answer)
+    assert ("KeyError: 'unit'" in outage.out, "errors of the stops are hidden" in outage.err) == (
+        may_reveal,
+        not may_reveal,
+    )
+    nexts = {"outage": "logs", "incarnation": "streams next-incarnation", "": "letters causes --status exhausted"}
+    for reason, following in nexts.items():
+        state["reason"] = reason
+        assert ask("status", answer).out.endswith(f"\nNext: bin/hubledger {following}\n"), reason
+    state["balanced"] = False
+    assert ask("status", answer).out.endswith("\nNext: bin/hubledger ledger audit\n")
+    state |= {"balanced": True, "exhausted": 0}
+    assert "Next:" not in ask("status", answer).out
 
 
 def test_health_shows_what_it_may_see_without_a_key(ask: Ask) -> None:
@@ -285,6 +312,38 @@ def test_a_run_shows_its_rows_and_the_late_ones(ask: Ask) -> None:
     assert re.search(r"rows read [\d,]+ windows [\d,]+ rows late [\d,]+ ", out)
 
 
+def test_the_rows_of_a_run_are_one_number_in_the_list_in_the_run_and_on_the_page(ask: Ask) -> None:
+    full = Described()
+
+    def answer(request: Request) -> Reply:
+        body = full(request).body
+        run = body["run"] if "run" in body else body["runs"][0]
+        run |= {"rows_planned": 800, "quality": run["quality"] | {"rows_ledger": 300}}
+        return Reply(body)
+
+    for call in ("runs list", "runs show"):
+        out = ask(line(call), answer).out
+        assert (re.search(r"\b300\b", out) is not None, "800" in out) == (True, False), call
+
+
+@pytest.mark.parametrize("kind", ["audit", "replay", "erasure"])
+def test_a_task_that_is_only_planned_claims_no_result_and_says_how_to_look(kind: str, ask: Ask) -> None:
+    planned = {"status": "planned", "balanced": True, "faults": [], "accounted": 0, "ended_at": None}
+    answer = changing(lambda body: planned, Described(kind=kind, is_empty=True))
+    start = {"audit": "ledger audit --rows", "replay": "replay start --reason x", "erasure": "erase start x --reason x"}
+    for command in (f"{start[kind]} --no-wait", f"tasks show {ID}"):
+        found = ask(command, answer)
+        assert (found.code, "It is planned. To see how it ends: bin/hubledger tasks show " in found.out) == (0, True)
+        assert not re.search("^ *(ledger +balanced|faults +0|accounted +0)", found.out, re.M), found.out
+
+
+def test_a_move_of_no_letter_is_refused_with_a_hint(ask: Ask) -> None:
+    for move in ("retry", "discard"):
+        none = ask(f"letters {move} --cause {TABLE} --reason why --yes", changing(lambda _: {"count": 0, "causes": []}))
+        assert (none.code, none.out, [one.method for one in none.requests]) == (1, "", ["GET"]), move
+        assert none.err == f"hubledger: no letter to {move}\n  look at what there is: bin/hubledger letters causes\n"
+
+
 def wait(*found: tuple[str, int, str | None] | Exception, out: Output | None = None) -> AppAnswer:
     """Wait for a task without a pause between two looks, which find these."""
     left = iter(found)
@@ -370,6 +429,12 @@ def test_a_number_with_separators_is_a_number_wherever_one_is_taken(ask: Ask) ->
     assert (audit["first"], audit["last"]) == ("1111", "22222")
     replay = ask("replay start --partition 15 --from 1,111 --to 1,112 --reason test --no-wait").requests[0].body
     assert (replay["from"], replay["to"]) == ({"sequence_number": "1111"}, {"sequence_number": "1112"})
+    placed = ask("replay start --from '15 / 1,111' --to 15/1,112 --reason test --no-wait").requests[0].body
+    assert (placed["from"], placed["to"], placed["partitions"]) == (replay["from"], replay["to"], ["15"])
+    of_one = ask("ledger audit --rows --partition 15 --first '15 / 1,111' --no-wait").requests[0].body
+    assert (of_one["partition_id"], of_one["first"]) == ("15", "1111")
+    for partitions in ("--partition 3 --from 15/7", "--from 3/7 --to 15/7", "--partition 3 --partition 15 --from 15/7"):
+        assert ask(f"replay start {partitions} --reason test --no-wait").requests == [], partitions
 
 
 WRONG = ["15", "15/", "/1111", "15/11,11", "15/1111/2", "3/41,3/42", "3/41 42", "15 -1", "15 ١", "15/1111x"]
