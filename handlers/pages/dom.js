@@ -72,8 +72,14 @@ export function ago(text) {
   return node;
 }
 
-/** Return the message of a letter; it is null for a caller who may not see it. */
-export const messageOf = (one) => (one.error === null ? "The message is hidden." : one.error || "There is no message.");
+/** Return the name of a letter's error without its module, and the words for its class. */
+export const typeOf = (one) => (one.error_type ?? "").split(".").at(-1);
+export const classOf = (one) => CLASSES[one.error_class] ?? one.error_class;
+export const CLASSES = { poison: "poison", reference: "reference", refused: "refused", unknown: "bug in the transform", crash: "crash" };
+
+/** Return the message of a letter; it is null for a caller who may not see it. A KeyError says only its key. */
+export const messageOf = (one, text = one.error) => (text === null ? "The message is hidden."
+  : typeOf(one) === "KeyError" ? `KeyError: ${text}` : text || "There is no message.");
 
 /** Show an instant, and how long ago it is. */
 export const dated = (text) => (text ? [instant(text), " (", ago(text), ")"] : instant(text));

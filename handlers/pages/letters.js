@@ -1,19 +1,16 @@
 // The letters: lists, causes, one letter, and the redrives that try them again.
 
 import { confirm, get, open, tried } from "./api.js";
-import { ago, badge, button, card, causeAt, choice, count, dated, el, facts, fault, field, form, grouped, isNarrow, ledgerAt,
-  letterAt, messageOf, mono, pager, plural, positionOf, quiet, renew, table, taskAt, wordOf } from "./dom.js";
+import { ago, badge, button, card, causeAt, choice, CLASSES, classOf, count, dated, el, facts, fault, field, form, grouped, isNarrow, ledgerAt,
+  letterAt, messageOf, mono, pager, plural, positionOf, quiet, renew, table, taskAt, typeOf, wordOf } from "./dom.js";
 import { tasksTable } from "./tasks.js";
 
 const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
-const CLASSES = ["", "poison", "reference", "refused", "unknown", "crash"];
 const NAMES = ["fingerprint", "status", "error_class", "partition_id", "partition_key", "failed_from", "failed_before"];
 const TRIES = ["retry", "replay"];
 const KINDS = { retry: "tried", replay: "replayed", requeue: "made due", discard: "discarded", exhaust: "given up", free: "freed" };
 const [PAGE, SHORT_PAGE] = [50, 10]; // the short one on a narrow screen
 const MOST_GROUPS = 100;
-
-const withText = (values) => values.map((value) => [value, value || "any"]);
 
 export async function letters(place, left, asked = "") {
   const read = asked ? null : await statusOrNull();
@@ -58,7 +55,7 @@ function filterCard(chosen) {
   const moment = (name) => el("input", { name, type: "datetime-local", step: 1, value: (chosen[name] ?? "").replace(/Z$/, "") });
   const fields = form({ class: "fields" }, follow,
     field("Status", choice("status", STATUSES.map((value) => [value, value ? wordOf(value) : "any"]), chosen.status)),
-    field("Class", choice("error_class", withText(CLASSES), chosen.error_class)),
+    field("Class", choice("error_class", [["", "any"], ...Object.entries(CLASSES)], chosen.error_class)),
     field("Partition", text("partition_id", 6)),
     field("Partition key", text("partition_key", 14)),
     field("Cause", text("fingerprint", 14)),
@@ -66,7 +63,7 @@ function filterCard(chosen) {
     field("before (UTC)", moment("failed_before")),
     el("div", { class: "row" }, el("button", { class: "main" }, "Filter"),
       button("All letters", () => { location.hash = ALL; })));
-  const set = Object.entries(chosen).map(([name, value]) => `${name.replaceAll("_", " ")} ${wordOf(value)}`);
+  const set = Object.entries(chosen).map(([name, value]) => `${name.replaceAll("_", " ")} ${CLASSES[value] ?? wordOf(value)}`);
   return el("section", { class: "card", "aria-label": "Filter" },
     el("details", { class: "filter", open: Object.keys(chosen).some((name) => name !== "status") && !isNarrow() },
       el("summary", {}, set.length ? `Filter: ${set.join(", ")}` : "Filter"), fields));
@@ -82,7 +79,7 @@ function follow(fields) {
 const causeOf = (fingerprint) => fingerprint.split(".")[0];
 
 /** The message of a cause with a gap for each value, or one value of it. */
-const saidBy = (one, by) => (by === "value" && one.examples?.length ? one.examples[0] : one.template) ?? messageOf(one.sample);
+const saidBy = (one, by) => (by === "value" && one.examples?.length ? one.examples[0] : messageOf(one.sample, one.template ?? one.sample.error));
 
 /** How many values the letters of a cause have, and some of them. */
 const valuesOf = (one) => (one.variants > 1 ? el("span", { class: "quiet values" },
@@ -122,12 +119,9 @@ function groupsCard(groups, chosen, by, again) {
 const keyOf = (one) => (one.error !== null && one.partition_key === null ? "–"
   : mono(one.error === null ? "hidden" : one.partition_key));
 
-/** A dotted name that breaks at its dots. */
-const dotted = (name) => (name ?? "").split(".").flatMap((word, at) => (at ? [el("wbr"), `.${word}`] : word));
-
-/** Show the type and the class of a failure as badges. */
-const kindOf = (one) => el("span", { class: "kinds" }, one.error_type ? el("span", { class: "badge type" }, dotted(one.error_type))
-  : null, " ", badge(one.error_class));
+/** Show the type of a failure, its class, and the line of the room that raised it. A KeyError is named by its message. */
+const kindOf = (one) => el("span", { class: "kinds" }, [typeOf(one)].filter((name) => name && name !== "KeyError")
+  .map((name) => el("span", { class: "badge type" }, name)), " ", badge(classOf(one)), one.error_at ? mono(one.error_at) : null);
 
 const moveButtons = (moves, ask) => el("span", { class: "row moves" }, moves.map((move) => moveButton(move, ask)));
 
@@ -201,8 +195,8 @@ function parts(whole, path, again) {
       allowed.includes("discard") ? el("div", { class: "apart" }, moveButton("discard", ask)) : null),
     el("div", { class: "columns" },
       card("Why", el("pre", {}, messageOf(one)), facts([
-        ["Type", mono(dotted(one.error_type))],
-        ["Class", [badge(one.error_class), ` ${NEXT[one.status](one)}`]],
+        ["Type", mono(typeOf(one))],
+        ["Class", [badge(classOf(one)), ` ${NEXT[one.status](one)}`]],
         ["Raised at", one.error_at === null ? null : mono(one.error_at)],
         ["Cause", el("a", { href: causeAt(causeOf(one.fingerprint)),
           title: causeOf(one.fingerprint) }, "all letters of this cause")],
@@ -329,19 +323,19 @@ function moveAll(chosen, groups, again, canRetry) {
 /** Show what would be moved, and a button that asks for the count and the reason. */
 function previewed(found, move, chosen, groups, again) {
   const { word, grave, text } = MOVES[move];
-  const messages = new Map(groups.map((one) => [one.fingerprint, one.template]));
+  const messages = new Map(groups.map((one) => [one.fingerprint, saidBy(one, "cause")]));
   const rate = el("input", { name: "per_second", inputmode: "numeric", size: 8, autocomplete: "off" });
   const columns = [
     ["Cause", (one) => el("a", { class: "error", href: causeAt(one.fingerprint) },
-      messages.get(one.fingerprint) ?? `${one.error_type} (${one.fingerprint})`), "wide"],
-    ["Class", (one) => badge(one.error_class)],
+      messages.get(one.fingerprint) ?? `${typeOf(one)} (${one.fingerprint})`), "wide"],
+    ["Class", (one) => badge(classOf(one))],
     ["Letters", (one) => count(one.letters), "amount"],
   ];
   if (!found.count) return el("p", { id: "preview" }, "No letter of the filter can be moved.");
   return el("div", { id: "preview" },
     el("p", {}, text(found.count)),
-    table("Causes of the letters", columns, found.causes),
     el("div", { class: "row" }, button(`${word} ${count(found.count)}`,
       () => order(move, { filter: chosen }, found.count, again, rate),
-      { class: grave ? "grave" : "main", id: "redrive-start" })));
+      { class: grave ? "grave" : "main", id: "redrive-start" })),
+    table("Causes of the letters", columns, found.causes));
 }

@@ -46,7 +46,7 @@ def test_causes_lead_with_the_message_are_discarded_when_the_count_agrees_and_ar
     causes = page.locator("table[aria-label='Letters by cause'] tbody tr")
     causes.nth(len(listed) - 1).wait_for()
     assert causes.locator("td a").all_inner_texts() == [one["template"] for one in listed]
-    assert set(causes.locator(".badge.type").all_inner_texts()) == {"core.errors.PoisonEvent"}
+    assert set(causes.locator(".badge.type").all_inner_texts()) == {"PoisonEvent"}
     assert page.locator("#settled").count() == 0
     page.wait_for_selector(f".totals a:has-text('need you') b:text-is('{needy:,}')")
     run.feed("6", b"{cause")
@@ -69,6 +69,28 @@ def test_causes_lead_with_the_message_are_discarded_when_the_count_agrees_and_ar
     show(page, "#/letters?partition_id=14")
     page.wait_for_selector("p:text-is('No letter matches the filter.')")
     assert page.locator("button:has-text('Retry'), button:has-text('Discard')").count() == 0
+
+
+def test_a_bug_is_named_by_its_error_its_line_and_an_operators_words_and_a_preview_begins_with_its_button(
+    page: "Page", run: Run
+) -> None:
+    run.feed("1", b"{poison", b"{poison")
+    run.rows(
+        "UPDATE event_hub_dead_letter SET error_class = 'unknown', error_type = 'KeyError', error = '''unit''',"
+        " error_at = 'transform.py:57' WHERE partition_id = '1'"
+    )
+    show(page, "#/letters?error_class=unknown&partition_id=1")
+    cause = page.locator("table[aria-label='Letters by cause'] tbody tr td").first
+    cause.wait_for()
+    assert cause.inner_text().split("\n") == ["KeyError: 'unit'", "bug in the transform", "transform.py:57"]
+    assert page.inner_text("summary").startswith("Filter: error class bug in the transform")
+    assert page.inner_text("table[aria-label=Letters] tbody tr:first-child .error") == "KeyError: 'unit'"
+    page.click("#redrive-discard")
+    go, causes = boxes(page, "#redrive-start", "table[aria-label='Causes of the letters']")
+    assert go["y"] < causes["y"]
+    page.click("#redrive-start")
+    order(page, "2", "grave")
+    page.wait_for_selector("#notice:has-text('2 letters discarded')")
 
 
 def test_a_cause_shows_its_values_and_one_value_is_discarded_alone(page: "Page", run: Run) -> None:
