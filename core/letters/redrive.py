@@ -1,6 +1,8 @@
 """A redrive: an operator's order to try letters again or to discard them, its pieces, and its report.
 
-A task moves only letters that had failed when it was requested. It walks through each partition by sequence number, a
+A task moves only letters that had failed when it was requested, and no more of them than the person has confirmed. An
+order that names the time of its preview (`failed_before`) takes the letters of the preview: those that have changed
+since are not moved, and those that came later are not in it. A task walks through each partition by sequence number, a
 retry upwards and a discard downwards: so a letter is looked at once, also when it fails again, and no letter is freed
 that the same task discards.
 """
@@ -17,7 +19,7 @@ import msgspec
 from msgspec import structs
 
 from core.errors import RequestRefused
-from core.letters.listing import END, LetterChoice, LetterListing, RedriveRange, filter_of, filter_values
+from core.letters.listing import BEGINNING, END, LetterChoice, LetterListing, RedriveRange, filter_of, filter_values
 from core.letters.store import move_steps
 from core.model.events import PartitionId, SequenceNumber, Span, Stream
 from core.model.letters import MOVES, TRANSACTION_LIMIT, LetterMove, LetterPosition, OrderedMove, Selection
@@ -55,7 +57,7 @@ MOST_COUNTED, MOST_COUNTED_OF_MANY = 20_000, 1_000  # letters in the outcome of 
 
 @dataclass(frozen=True, slots=True)
 class LetterOrder:
-    """The order of a person: the move, the letters, the number of letters that the person saw, and the rate."""
+    """The order of a person: the move, the letters, the number of letters that the person confirmed, and the rate."""
 
     move: OrderedMove
     chosen: LetterChoice | Selection
@@ -74,10 +76,12 @@ class RedriveReport:
 
 @dataclass(frozen=True, slots=True)
 class RedriveAsked:
-    """The stored request of a redrive. `chosen` has the given fields of the filter, and is None for a selection."""
+    """The stored request of a redrive. `chosen` has the given fields of the filter, and is None for a selection.
+    `came_later` letters fitted the filter at the request, but failed or began to fit after its preview."""
 
     move: OrderedMove
     chosen: dict[str, str] | None
+    came_later: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,17 @@ class Redrive:
         return sum(one.report.unmoved for one in self.progress)
 
     @property
+    def left(self) -> int:
+        """The confirmed letters that are neither moved nor known to have changed."""
+        return max(0, self.task.total - self.moved - self.unmoved)
+
+    @property
+    def gone(self) -> int:
+        """The confirmed letters that had changed before the request, and have not come back since."""
+        counts = [max(one.asked.letters, one.report.moved + one.report.unmoved) for one in self.progress]
+        return max(0, self.task.total - sum(counts))
+
+    @property
     def selection(self) -> Selection | None:
         """The selected letters, or None for a filter."""
         if self.asked.chosen is not None:
@@ -141,12 +156,21 @@ def redrive_of(task: Task) -> Redrive:
 
 
 def redrive_task(order: TaskOrder, wanted: LetterOrder, listing: LetterListing) -> TaskRequest:
-    """Return the task of a redrive. Raises RequestRefused when the number of letters is not as expected."""
-    statuses, given = MOVES[wanted.move].sources, None
+    """Return the task of a redrive. Raises RequestRefused when there is no letter, or more than expected.
+
+    Fewer have changed since the person looked. A retry after a preview is not refused for more: letters come back from
+    their tries all the time, and the task ends at the expected number. A discard is for good, so it is refused.
+    """
+    statuses, expected = MOVES[wanted.move].sources, wanted.expected_count
+    given, later, most, named = None, 0, expected, expected
     if isinstance(wanted.chosen, LetterChoice):
         given = given_fields(wanted.chosen)
         ranges = listing.range_matching(until_request(wanted.chosen, order.at), statuses)
+        if "failed_before" in given:
+            later = listing.count_matching(since_preview(wanted.chosen), statuses)
+            most = expected if wanted.move == "discard" else 2**63
     else:
+        named = len(wanted.chosen)
         numbers: dict[PartitionId, list[SequenceNumber]] = {}
         for one in listing.find_selected(wanted.chosen, statuses):
             numbers.setdefault(one.partition_id, []).append(one.sequence_number)
@@ -154,18 +178,22 @@ def redrive_task(order: TaskOrder, wanted: LetterOrder, listing: LetterListing) 
             RedriveRange(id, Span(min(own), max(own)), len(own), tuple(sorted(own)))
             for id, own in sorted(numbers.items())
         )
-    total = sum(one.letters for one in ranges)
-    if total != wanted.expected_count or not total:
-        why = f"{total} letters can be moved now, not {wanted.expected_count}; nothing was changed"
-        raise RequestRefused("", why, "count-differs", count=total)
-    return redrive_request(order, RedriveAsked(wanted.move, given), ranges, wanted.per_second)
+    found = sum(one.letters for one in ranges)
+    if not 0 < found <= most or named < expected:
+        why = f"{found} letters can be moved now, not {expected}; nothing was changed"
+        raise RequestRefused("", why, "count-differs", count=found)
+    asked = RedriveAsked(wanted.move, given, later + max(0, found - expected))
+    return replace(redrive_request(order, asked, ranges, wanted.per_second), total=expected)
 
 
 def redrive_request(
     order: TaskOrder, asked: RedriveAsked, ranges: tuple[RedriveRange, ...], per_second: int | None = None
 ) -> TaskRequest:
-    """Return the task of a redrive. Its key names the filter or the selection, but not the move."""
-    named = [(one.partition_id, one.numbers) for one in ranges] if asked.chosen is None else asked.chosen
+    """Return the task of a redrive. Its key names the filter or the selection, but neither the move nor the time of
+    the preview: of two filters that differ only by this, one has all letters of the other."""
+    named: Any = [(one.partition_id, one.numbers) for one in ranges]
+    if asked.chosen is not None:
+        named = {name: value for name, value in asked.chosen.items() if name != "failed_before"}
     parts = []
     for one in ranges:
         first, last = one.span.ends
@@ -187,6 +215,12 @@ def redrive_request(
 def until_request(wanted: LetterChoice, requested_at: datetime) -> LetterChoice:
     """Return the filter without the letters that failed after the request."""
     return structs.replace(wanted, failed_before=min(wanted.failed_before or END, requested_at))
+
+
+def since_preview(wanted: LetterChoice) -> LetterChoice:
+    """Return the filter of the letters that fit but failed too late."""
+    begin = max(wanted.failed_before or END, wanted.failed_from or BEGINNING)
+    return structs.replace(wanted, failed_from=begin, failed_before=None)
 
 
 def given_fields(wanted: LetterChoice) -> dict[str, str]:
@@ -267,7 +301,9 @@ class Redrives:
 
     def walk(self, job: Redrive) -> NextLetters | None:
         """Return the letters of the next piece. A page of many others may be short, or empty. None: none is left."""
-        progress, most = job.open_progress, piece_limit(job.task.per_second)
+        progress, most = job.open_progress, min(job.left, piece_limit(job.task.per_second))
+        if not most:
+            return None
         if job.asked.chosen is None:
             selected = progress.asked.numbers or ()
             at = progress.part.position
@@ -336,7 +372,8 @@ def close_redrive_script(job: Redrive, at: datetime) -> Script:
     """Return the transaction that closes the open partition. A requested letter that was not moved counts as `unmoved`:
     it had changed before the task came to it."""
     progress = job.open_progress
-    part, unmoved = progress.part, max(0, progress.asked.letters - progress.report.moved)
+    part, most = progress.part, job.left + progress.report.unmoved
+    unmoved = max(0, min(progress.asked.letters - progress.report.moved, most))
     report = report_text(replace(progress.report, unmoved=unmoved))
     ahead = Advance(part.name, part.step, part.position, report, is_last=True)
     steps = advance_steps(Ending(job.task.task_id, "redrive", at), ahead)
@@ -352,7 +389,8 @@ class LetterName(Shape):
 
 class RedriveShape(TaskShape, tag="redrive"):
     """Exactly one of `letters` and `filter` ({} is all) chooses the letters. `expected_count` is the number of letters
-    that can be moved, as the operator saw it. `per_second` is a limit of letters, or null."""
+    that the operator has confirmed: no more are moved. A filter has the `failed_before` of the preview, so that letters
+    may fail meanwhile. `per_second` is a limit of letters, or null."""
 
     ONE_OF = ("letters", "filter")
 
@@ -385,8 +423,9 @@ class OutcomeAnswer(_Outcome):
 
 class RedriveAnswer(TaskAnswer, tag_field="kind", tag="redrive"):
     """A redrive. `filter` holds the given fields, with a partition key hidden, and only the cause of a fingerprint.
-    `letters` are the first hundred of a selection. `total` letters could be moved at the request. `unmoved` letters had
-    changed when the task came to them. `done` counts moved and unmoved letters. A discard, and a retry that has moved
+    `letters` are the first hundred of a selection. `total` letters were confirmed. `unmoved` letters had changed since.
+    `done` counts moved and unmoved letters. `came_later` letters are not in it: they failed after the filter's
+    `failed_before`, or fitted it only after the preview. A discard, and a retry that has moved
     nothing, have no `outcome`."""
 
     move: RedriveMove
@@ -394,6 +433,7 @@ class RedriveAnswer(TaskAnswer, tag_field="kind", tag="redrive"):
     letters: list[SelectedAnswer] | None
     moved: int
     unmoved: int
+    came_later: int
     outcome: OutcomeAnswer | None
 
 
@@ -417,7 +457,7 @@ class RedriveKind(TaskKind):
         return self.store.tasks
 
     def request(self, order: TaskOrder, asked: RedriveShape) -> TaskRequest:
-        """Return the task of a redrive, if the number of letters is as expected."""
+        """Return the task of a redrive, if it has letters, and no more than expected."""
         chosen: LetterChoice | Selection = filter_of(asked.filter or LetterChoice(), "filter.")
         if asked.letters is not None:
             named: dict[LetterPosition, None] = {}
@@ -453,11 +493,12 @@ class RedriveKind(TaskKind):
         if given and "fingerprint" in given:
             hidden["fingerprint"] = cause_of(given["fingerprint"])
         return {
-            "done": job.moved + job.unmoved,
+            "done": job.moved + job.unmoved + job.gone,
             "move": NAMED[job.asked.move],
             "filter": None if given is None else {**given, **hidden},
             "letters": None if selection is None else [written(SelectedAnswer, one) for one in selection[:MOST_SHOWN]],
             "moved": job.moved,
-            "unmoved": job.unmoved,
+            "unmoved": job.unmoved + job.gone,
+            "came_later": job.asked.came_later,
             "outcome": outcome,
         }

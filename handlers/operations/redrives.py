@@ -1,8 +1,10 @@
 """Preview a redrive: the letters that it would move, by cause and with a sample."""
 
+from datetime import datetime
+
 from core.api.operation import Call, operation
 from core.letters.listing import LetterChoice, LetterListing, filter_of
-from core.letters.redrive import MOVED, RedriveMove
+from core.letters.redrive import MOVED, RedriveMove, until_request
 from core.model.letters import MOVES
 from core.model.shapes import Answered, Nothing, written
 from handlers.app import app
@@ -27,9 +29,11 @@ class CauseAnswer(Answered):
 
 
 class PreviewAnswer(Answered):
-    """The letters that a redrive would move now: their number, the largest causes, and the ones that failed first."""
+    """The letters that a redrive would move now: their number, the largest causes, and the ones that failed first. An
+    order whose filter has this `failed_before` takes them, and none that failed since."""
 
     count: int
+    failed_before: datetime
     causes: list[CauseAnswer]
     sample: list[LetterAnswer]
 
@@ -37,11 +41,14 @@ class PreviewAnswer(Answered):
 @operation("The letters that a redrive would move", "tasks")
 def preview_redrive(call: Call[Nothing, PreviewQuery, Nothing]) -> PreviewAnswer:
     """Count the letters by cause, with a sample. Nothing changes."""
-    listing, wanted = LetterListing(app().stream), filter_of(call.query)
+    own = app()
+    listing, now = LetterListing(own.stream), own.clock.now()
+    wanted = until_request(filter_of(call.query), now)
     statuses = MOVES[MOVED[call.query.move]].sources
     causes = [
         written(CauseAnswer, one, error_class=one.sample.error_class, error_type=one.sample.error_type)
         for one in listing.cause_matching(wanted, statuses, CAUSES)
     ]
     sample = [letter_answer(one) for one in listing.sample_matching(wanted, statuses, SAMPLED)]
-    return PreviewAnswer(count=listing.count_matching(wanted, statuses), causes=causes, sample=sample)
+    count, before = listing.count_matching(wanted, statuses), wanted.failed_before or now
+    return PreviewAnswer(count=count, failed_before=before, causes=causes, sample=sample)

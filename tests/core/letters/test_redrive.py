@@ -123,11 +123,28 @@ def test_a_letter_that_changed_or_failed_after_the_request_keeps_its_status(desk
     assert ("0", 4) not in desk.moved(job)
 
 
-def test_a_different_count_opens_nothing(desk: Redriving) -> None:
+def test_more_letters_than_expected_open_nothing(desk: Redriving) -> None:
     assert request_redrive(LetterOrder("requeue", ALL, 11), desk.means) == 12
     held = LetterOrder("requeue", LetterChoice(status="held"), 0)
     assert request_redrive(held, desk.means) == 0
     assert desk.store.read_redrives(desk.means.stream, 10, None) == ()
+
+
+@pytest.mark.parametrize(("expected", "moved"), [(8, 8), (12, 10)])
+def test_letters_that_come_back_amid_a_job_are_moved_up_to_the_confirmed_number(
+    desk: Redriving, engine: Engine, expected: int, moved: int
+) -> None:
+    """Of the letters 6 and 8 of both partitions, all are being tried at the request. Then somebody discards 10."""
+    change = "UPDATE event_hub_dead_letter SET status = '{}' WHERE sequence_number {}"
+    engine.sql(change.format("retrying", "IN (6, 8)"))
+    job = desk.ask(expected, rate=SLOW)
+    desk.slice(job, seconds=0)
+    engine.sql(change.format("exhausted", "IN (6, 8)"))
+    engine.sql(change.format("discarded", "= 10"))
+    desk.slice(job)
+    ended = desk.now(job)
+    assert (ended.task.status, ended.moved, ended.unmoved + ended.gone) == ("done", moved, expected - moved)
+    assert len(desk.moved(job)) == moved
 
 
 def test_the_same_filter_has_one_open_job_whatever_the_move(desk: Redriving) -> None:

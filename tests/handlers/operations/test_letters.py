@@ -2,6 +2,7 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -218,8 +219,63 @@ def test_a_selection_shows_its_letters_and_a_filter_hides_its_partition_key(redr
     assert keyed["filter"] == {"partition_key": "hidden"}
 
 
-def test_a_different_count_and_letters_of_a_closed_stream_are_refused_and_nothing_is_driven(redrives: Running) -> None:
-    refused = start(redrives, expected_count=4)
+def previewed(to: Running, **asked: str) -> tuple[int, dict[str, str]]:
+    """Return the count of a preview, and its filter for an order."""
+    found = to.get("preview_redrive", **asked).body
+    chosen = {name: value for name, value in asked.items() if name != "move"}
+    return found["count"], {**chosen, "failed_before": found["failed_before"]}
+
+
+@pytest.mark.parametrize("move", ["retry", "discard"])
+def test_an_order_takes_the_letters_of_its_preview_while_others_fail_and_are_moved(
+    redrives: Running, move: str
+) -> None:
+    count, chosen = previewed(redrives, move=move)
+    redrives.ingest([4, 5], [b"{", b"["])
+    gone = start(redrives, move="discard", **one_letter("2")).body
+    assert (count, gone["total"], gone["came_later"]) == (3, 1, 0)
+    asked, task_id = {**ORDER, "move": move, "filter": chosen, "expected_count": count}, str(uuid4())
+    reply = redrives.put("redrive", asked, task_id)
+    told = [reply.body[name] for name in ("status", "total", "done", "moved", "unmoved", "came_later")]
+    assert (reply.status, told) == (201, ["done", 3, 3, 2, 1, 2])
+    again = redrives.put("redrive", asked, task_id)
+    assert (again.status, again.body["moved"]) == (200, 2)
+    discarded = {"2", "1", "3"} if move == "discard" else {"2"}
+    listed = redrives.get("list_letters", status="discarded").body["letters"]
+    assert {one["sequence_number"] for one in listed} == discarded
+    both = [{**LETTER, "sequence_number": number} for number in ("2", "4")]
+    chosen = start(redrives, filter=None, letters=both, expected_count=2).body
+    assert (chosen["total"], chosen["moved"], chosen["unmoved"]) == (2, 1, 1), "of a selection too"
+    none = start(redrives, filter=None, letters=both[:1], expected_count=1)
+    assert (none.status, none.body["count"]) == (409, 0)
+
+
+def test_a_retry_leaves_what_came_to_fit_its_preview_and_a_discard_asks_again(
+    redrives: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redrives.sqlite.sql("UPDATE event_hub_dead_letter SET status = 'held' WHERE sequence_number = 3")
+    count, chosen = previewed(redrives, move="retry", status="exhausted")
+    redrives.sqlite.sql("UPDATE event_hub_dead_letter SET status = 'exhausted'")
+    order = {"filter": chosen, "expected_count": count}
+    refused = start(redrives, move="discard", **order)
+    assert (count, refused.status, refused.body["count"]) == (2, 409, 3)
+    assert refused.body["detail"] == "3 letters can be moved now, not 2; nothing was changed"
+    with monkeypatch.context() as patched:
+        patched.setattr("core.letters.redrive.RedriveKind.at_once", timedelta())
+        job = start(redrives, **order).body
+        other = start(redrives, filter=previewed(redrives, move="retry", status="exhausted")[1], expected_count=3)
+    assert (other.status, other.body["task_id"]) == (409, job["task_id"]), "of a later preview of the same filter"
+    redrives.move("pause", job["task_id"])
+    assert work(redrives, job)["status"] == "paused"
+    redrives.move("resume", job["task_id"])
+    done = work(redrives, job)
+    told = [done[name] for name in ("status", "total", "done", "moved", "unmoved", "came_later")]
+    assert told == ["done", 2, 2, 2, 0, 1]
+    assert redrives.get("preview_redrive", move="retry", status="exhausted").body["count"] == 1
+
+
+def test_a_higher_count_and_letters_of_a_closed_stream_are_refused_and_nothing_is_driven(redrives: Running) -> None:
+    refused = start(redrives, expected_count=2)
     assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:count-differs")
     assert (refused.body["count"], redrives.client.started) == (3, [])
     assert redrives.get("preview_redrive", move="retry").body["count"] == 3  # remembers the stream for some seconds
