@@ -69,7 +69,7 @@ $(VENV)/local.done: requirements.txt local/requirements.txt requirements-cli.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r local/requirements.txt
 	@touch $@
 
-$(VENV)/dev.done: requirements-dev.txt infra/hooks/requirements.txt $(VENV)/local.done
+$(VENV)/dev.done: requirements-dev.txt requirements-mcp.txt infra/hooks/requirements.txt $(VENV)/local.done
 	@echo "installing what tests and checks need"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@

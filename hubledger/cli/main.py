@@ -38,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def missing(name: str, given: Sequence[str]) -> str:
     """Return how to install a package that a command lacks."""
+    if name == "mcp":
+        return f"mcp is missing: run `{sys.executable} -m pip install -r {ROOT / 'requirements-mcp.txt'}`"
     file = "local/requirements.txt" if given and given[0] in OF_ROOMS else "requirements-cli.txt"
     alone = f"python3 -m venv .venv && .venv/bin/python -m pip install -r {file}"
     return f"{name} is missing: run `make setup`, or `{alone}`, in {ROOT}; then use bin/hubledger"

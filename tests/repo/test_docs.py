@@ -129,7 +129,7 @@ def test_the_ages_that_the_commands_name_are_of_tables_that_a_purge_takes() -> N
 def test_the_deployed_app_has_no_command_line() -> None:
     lines = (ROOT / ".funcignore").read_text(encoding="utf-8").splitlines()
     ignored = pathspec.GitIgnoreSpec.from_lines(lines)
-    own = re.compile(r"hubledger/(?!__init__|web)|bin/|requirements-cli\.txt$")
+    own = re.compile(r"hubledger/(?!__init__|web)|bin/|requirements-(cli|mcp)\.txt$")
     files = [name for name in files_of_checkout() if own.match(name)]
     assert len(files) > 20
     assert [name for name in files if not ignored.match_file(name)] == []

@@ -34,6 +34,7 @@ FILES = files_of_checkout()
 PYTHON = frozenset(name for name in FILES if name.endswith(".py"))
 OURS = {name.partition("/")[0].removesuffix(".py") for name in PYTHON}
 ROOMS = ("/examples/*", "/apps/*")
+OF_AGENTS = {"mcp": "requirements-mcp.txt brings it"}
 ENGINES = {"notebookutils": "Synapse and Fabric bring it"}
 
 
@@ -62,9 +63,10 @@ PLACES = {
     "command line": Place(
         ("requirements-cli.txt",),
         ("/hubledger/__main__.py", "/hubledger/cli/commands.py"),
-        dict.fromkeys(("fastavro", "msgspec"), "the commands for rooms read files of events"),
+        dict.fromkeys(("fastavro", "msgspec"), "the commands for rooms read files of events") | OF_AGENTS,
     ),
-    "commands for rooms": Place((LOCAL,), ("/hubledger/cli/",)),
+    "agents": Place(("requirements-mcp.txt",), ("/hubledger/cli/operate/agents.py",)),
+    "commands for rooms": Place((LOCAL,), ("/hubledger/cli/",), OF_AGENTS),
     "local run": Place((LOCAL,), ("/local/",), {"hypothesis": "of the tests of rooms"}),
     "tests of rooms": Place((DEV,), ("/hubledger/testing.py", *(f"{room}/tests/" for room in ROOMS))),
     "jobs": Place((SPARK,), ("/jobs/",), ENGINES),

@@ -1,3 +1,4 @@
+import json
 import re
 import shlex
 from typing import get_args
@@ -5,13 +6,19 @@ from typing import get_args
 import typer.main
 
 from core.errors import StopReason
+from handlers.api import OPERATIONS
+from handlers.web.openapi import describe
 from hubledger.cli.commands import app
+from hubledger.cli.operate.agents import tools_of
+from hubledger.cli.operate.commands import GROUPS, SINGLE
 from tests.acceptance.game_days.page import SECTIONS
 from tests.infra.test_alerts import QUERIES
 from tests.infra.test_policies import FILES
 from tests.repo.product import ROOT
 
 ALERTS_PAGE = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
+AGENTS_PAGE = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+SKILL = (ROOT / "skills" / "hubledger" / "SKILL.md").read_text(encoding="utf-8")
 OWN = "bin/hubledger "
 NOT_PLAYED = {"log-cap"}  # its query reads the workspace's own table
 
@@ -28,6 +35,18 @@ def test_every_command_of_ours_on_the_page_exists_with_its_options() -> None:
     commands = [command for one in SECTIONS.values() for command in one.commands if command.startswith(OWN)]
     assert len(commands) > 30
     assert [command for command in commands if fault_of(shlex.split(command.removeprefix(OWN)))] == []
+
+
+def test_the_skill_of_agents_has_a_tool_for_every_command_of_ours_on_the_page() -> None:
+    commands = [shlex.split(command.removeprefix(OWN)) for one in SECTIONS.values() for command in one.commands]
+    named = {" ".join(words[: 1 + (words[0] in GROUPS)]) for words in commands if words[0] in {*SINGLE, *GROUPS}}
+    rows = re.findall(r"^\| `([a-z -]+)` \| (.+) \|$", SKILL, re.M)
+    assert {command for command, _ in rows} == named
+    words = {word for text in (SKILL, AGENTS_PAGE) for word in re.findall(r"`([a-z]+_[a-z_]+)`", text)}
+    tools = {one.name: one for one in tools_of(describe(OPERATIONS), changes=True)}
+    schemas = json.dumps([one.schema for one in tools.values()])
+    assert [word for word in words - tools.keys() - {"ledger_balanced"} if f'"{word}"' not in schemas] == []
+    assert [text for _, text in rows if not tools.keys() & set(re.findall(r"`(\w+)`", text))] == []
 
 
 def test_every_alarm_of_a_section_is_played() -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hubledger.cli.operate import doctor, ledger, letter_moves, letters, runs, status, streams, tasks
+from hubledger.cli.operate import agents, doctor, ledger, letter_moves, letters, runs, status, streams, tasks
 from hubledger.cli.operate.command import Work, add_command
 from hubledger.cli.output import UsageFault, say, show_table
 from hubledger.cli.remote.connection import Address, Contexts, checked_url, contexts_file, read_contexts, write_contexts
@@ -77,6 +77,7 @@ SINGLE: dict[str, Work] = {
     "doctor": doctor.doctor,
     "open": doctor.open_page,
     "logs": doctor.logs,
+    "mcp": agents.serve_agents,
 }
 GROUPS: dict[str, _Group] = {
     "letters": (

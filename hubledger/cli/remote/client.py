@@ -149,7 +149,11 @@ class Client:
         level = "counting" if path in _COUNTING else "reading"
         level = "revealing" if path.startswith("revealed/") or path.endswith("/diff") else level
         given = {name: value for name, value in (query or {}).items() if value is not None}
-        return _read(*self._send("GET", path, level, params=given), level, also)
+        return self.call("GET", path, level, also, params=given)
+
+    def call(self, method: str, path: str, level: str, also: Sequence[int] = (), **more: Any) -> AppAnswer:
+        """Send a request of a level. Statuses in `also` are answers too."""
+        return _read(*self._send(method, path, level, **more), level, also)
 
     def pages(self, path: str, query: Values, everything: bool) -> Iterator[AppAnswer]:
         """Yield the first page, or all of them."""
@@ -170,7 +174,7 @@ class Client:
     def _change(self, method: str, path: str, body: Values) -> AppAnswer:
         given = {name: value for name, value in body.items() if value is not None}
         try:
-            return _read(*self._send(method, path, "changing", json=given), "changing", ())
+            return self.call(method, path, "changing", json=given)
         except KeyboardInterrupt:
             raise Interrupted("interrupted while the request was sent: the app may have accepted it") from None
 
