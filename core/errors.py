@@ -179,6 +179,7 @@ class PartitionStopped(InfrastructureFault):
     """A partition is stopped on purpose. The store records the stop, and pages and alerts show it."""
 
     reason: StopReason
+    failing: tuple[str, int, int] | None = None  # the frequent error, the events that failed, all that were tried
 
 
 class OutageSuspected(PartitionStopped):
@@ -186,11 +187,12 @@ class OutageSuspected(PartitionStopped):
 
     reason: StopReason = "outage"
 
-    def __init__(self, partition: object, failed: tuple[int, int], attempt: tuple[int, int], sample: str) -> None:
+    def __init__(self, partition: object, failing: tuple[str, int, int], attempt: tuple[int, int], sample: str) -> None:
+        error, failed, tried = self.failing = failing
         super().__init__(
-            f"{partition}: {failed[0]} of {failed[1]} events fail, so an outage or a faulty deployment is suspected;"
-            f" the batch is held and tried again (attempt {attempt[0]} of {attempt[1]}); then its letters are accepted."
-            f" Repair the cause, or deploy a transform that works. One of the errors: {sample}"
+            f"{partition}: {failed} of {tried} events fail, most with {error}, so an outage or a faulty deployment is"
+            f" suspected; attempt {attempt[0]} of {attempt[1]} wrote nothing, and after the last one events that fail"
+            f" become letters. Repair the cause, or deploy a transform that works. One of the errors: {sample}"
         )
 
 

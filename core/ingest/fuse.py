@@ -9,6 +9,7 @@ a deployment or a schema has changed. So a partition is held for poison only if 
 once, because the letters that are accepted then end that.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from core.errors import OutageSuspected
@@ -39,8 +40,9 @@ def check_fuse(fuse: Fuse, commits: Sequence[BatchCommit], past: Callable[[], Pa
     attempt = stop.attempts + 1 if stop else 1
     if attempt > fuse.patience:
         return False
+    (error, _), *_ = Counter(one.failure for one in alike).most_common(1)
     sample = f"{alike[0].error_class}: {alike[0].error}"
-    raise OutageSuspected(planned.partition, (len(alike), events), (attempt, fuse.patience), sample)
+    raise OutageSuspected(planned.partition, (error, len(alike), events), (attempt, fuse.patience), sample)
 
 
 def _failed_alike(fuse: Fuse, letters: Sequence[DeadLetter], events: int, floor: int) -> Iterator[Sequence[DeadLetter]]:

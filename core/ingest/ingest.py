@@ -218,7 +218,8 @@ def ingest_batch(batch: EventBatch, means: Ingestion) -> IngestReport:
 def record_stop(partition: Partition, stop: PartitionStopped, means: Ingestion) -> None:
     """Record a stop for pages and alerts. When the store fails too, the next attempt records it."""
     with suppress(StoreFault):
-        means.store.note_stop(means.store.read_partition(partition), stop.reason, str(stop), means.clock.now())
+        state, now = means.store.read_partition(partition), means.clock.now()
+        means.store.note_stop(state, stop.reason, str(stop), now, stop.failing)
 
 
 def _count_failure(batch: EventBatch, fault: StoreFault, means: Ingestion) -> None:

@@ -25,6 +25,15 @@ def read_purged(stream: OneStream, partition_id: PartitionId) -> Purged:
 STATUSES = (*OPEN, *SETTLED)
 
 
+@dataclass(frozen=True, slots=True)
+class StreamStop:
+    """A stop of a partition, and the letters that batches of the partition have made since."""
+
+    partition_id: PartitionId
+    letters: int
+    stop: PartitionStop
+
+
 class Ledger:
     """The books and the minutes of one stream."""
 
@@ -40,12 +49,9 @@ class Ledger:
         found = self._stream.database.ask("read_incarnation", **names_of(self._stream.stream))
         return decoder(Incarnation)(found[0]) if found else None
 
-    def read_stops(self) -> Mapping[PartitionId, tuple[PartitionStop, ...]]:
-        """Return the stops of each partition that is stopped, on purpose or by the database."""
-        stops: dict[PartitionId, tuple[PartitionStop, ...]] = {}
-        for id, *stop in self._stream.ask("read_stream_stops"):
-            stops[PartitionId(id)] = (*stops.get(PartitionId(id), ()), decoder(PartitionStop)(stop))
-        return stops
+    def read_stops(self) -> tuple[StreamStop, ...]:
+        """Return the stops of the partitions that are stopped, on purpose or by the database."""
+        return decoded(StreamStop, self._stream.ask("read_stream_stops"))
 
     def try_write(self, by: UUID) -> None:
         """Write a row of no task and delete it. Raises StoreUnavailable where the database or its disk takes no write.

@@ -210,7 +210,7 @@ def observe(own: Watching, now: datetime) -> Observation:
         lagging=_lagging(own, books.partitions, lags, now),
         oldest_letter_at=None if oldest is None else own.enqueued_at(oldest),
         absent=own.store.count_absent(now - ABSENT_WITHIN),
-        stops=sum(map(len, own.store.read_stops().values())),
+        stops=len(own.store.read_stops()),
         tasks_held_up=own.store.count_tasks_held_up(),
         pipeline=own.pipeline(now - ABSENT_WITHIN),
         lags=lags,

@@ -34,14 +34,20 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStop:
-    """The record of a stop of a partition, on purpose or by the database: since when, and how often it was met. While
-    the trigger stands, the numbers of `carried` went by the app's own reader."""
+    """The record of a stop of a partition, on purpose or by the database: since when, and how often it was met.
+
+    While the trigger stands, the numbers of `carried` went by the app's own reader. In the last attempt of an outage,
+    `failed` of the `tried` events failed, most of them with `failure`, which is a type and the line of the room.
+    """
 
     reason: StopReason
     detail: str
     attempts: int
     stopped_at: datetime
     carried: Span | None = None
+    failure: str | None = None
+    failed: int | None = None
+    tried: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +147,12 @@ class DeadLetter:
     keeps_body: bool = True
     held_behind: SequenceNumber | None = None
     error_at: str | None = None
+
+    @property
+    def failure(self) -> str:
+        """The type of the error and the line of the room, as `KeyError at transform.py:57`: it quotes no event."""
+        name = self.error_type.rpartition(".")[2]
+        return f"{name} at {self.error_at}" if self.error_at else name
 
     def without_body(self) -> "DeadLetter":
         """Return the letter without body and properties of its event: a retry reads them from the hub."""

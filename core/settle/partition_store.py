@@ -324,9 +324,15 @@ class Partitions(HeldLetters):
         write(self._database, str(partition), "close_gaps", **values)
 
     def note_stop(
-        self, state: PartitionState, reason: StopReason, detail: str, at: datetime, carried: Span | None = None
+        self,
+        state: PartitionState,
+        reason: StopReason,
+        detail: str,
+        at: datetime,
+        met: Span | tuple[str, int, int] | None = None,
     ) -> None:
         """Record that a partition is stopped, or count one more attempt. The next read of its state shows the stop.
+        `met` has the numbers that the own reader carried, or the failures of an outage.
 
         A detail that quotes an erased subject is left out, unless the key of the subjects is missing. Nothing is
         recorded when an erasure is newer than the state: the next attempt records the stop.
@@ -334,8 +340,12 @@ class Partitions(HeldLetters):
         with suppress(ErasureKeyMissing):
             detail = LEFT_OUT if self.read_erased(state).quotes(detail) else detail
         values: Any = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at), **known_erasures(state)}
-        first, last = (carried.first, carried.last) if carried else (None, None)
-        self._change_stops("note_stop", state, reason=reason, carried_from=first, carried_to=last, **values)
+        first, last = (met.first, met.last) if isinstance(met, Span) else (None, None)
+        failure, failed, tried = met if isinstance(met, tuple) else (None, None, None)
+        values.update(
+            carried_from=first, carried_to=last, failure=failure and cut(failure, 300), failed=failed, tried=tried
+        )
+        self._change_stops("note_stop", state, reason=reason, **values)
 
     def clear_stops(self, state: PartitionState, reasons: Collection[StopReason]) -> None:
         """Delete stops. The next read of the state no longer shows them."""

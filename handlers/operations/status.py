@@ -3,7 +3,7 @@
 A result is remembered for five seconds, and the result of the write for thirty.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ import msgspec
 from core.api.operation import Answer, Call, operation
 from core.erasure.store import ErasureKeyAnswer
 from core.errors import HubledgerError, HubRefused, HubUnreachable, StopReason, StoreUnavailable
-from core.ledger.store import Ledger
+from core.ledger.store import Ledger, StreamStop
 from core.ledger.totals import KEPT, Books, PartitionBooks, count_without_key, lag_of, lag_time, rates
 from core.ledger.watch import find_standing
 from core.model.commits import PartitionStop
@@ -31,15 +31,18 @@ from handlers.timers import watching
 QUOTES_NOTHING = frozenset({"incarnation", "held", "trigger"})  # the details of the other reasons have words of errors
 
 
-class StopAnswer(Answered):
+_Stop: Any = shape_of(PartitionStop, hidden=("carried",), reason=StopReason, detail=str | None)
+
+
+class StopAnswer(_Stop):
     """A stop of a partition, on purpose or by the database: its reason, its time, and the attempts that met it.
-    `detail` is null where it may quote an event. `GET /api/revealed/stops` shows it."""
+    `detail` is null where it may quote an event. `GET /api/revealed/stops` shows it. In the last attempt of an
+    `outage`, `failed` of the `tried` events failed, most of them with `failure`. After `patience` attempts, events that
+    fail become letters. Batches have made `letters` since the stop began."""
 
     partition_id: str
-    reason: StopReason
-    detail: str | None
-    stopped_at: datetime
-    attempts: int
+    patience: int | None
+    letters: int
 
     def quoting(self) -> tuple[str, ...]:
         return () if self.reason in QUOTES_NOTHING else ("detail",)
@@ -78,9 +81,19 @@ def order(id: PartitionId) -> tuple[int, str]:
 STANDING = Remembered(lambda: find_standing(watching(app()), app().clock.now()), Lifetime(fresh=5.0, limit=5.0))
 
 
-def stop_answers(stops: Mapping[PartitionId, Iterable[PartitionStop]]) -> list[StopAnswer]:
-    """Return stops by partition."""
-    return [written(StopAnswer, stop, partition_id=id) for id, each in stops.items() for stop in each]
+def stop_answers(stops: Iterable[StreamStop]) -> list[StopAnswer]:
+    """Return stops in words, those of an outage with the patience of the fuse."""
+    patience = app().settings.fuse.patience
+    return [
+        written(
+            StopAnswer,
+            one.stop,
+            partition_id=one.partition_id,
+            letters=one.letters,
+            patience=patience if one.stop.reason == "outage" else None,
+        )
+        for one in stops
+    ]
 
 
 PATIENCE = 2.0  # seconds for a write
@@ -162,7 +175,7 @@ def health_ledger(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     return Answer(body, 200 if body.healthy else 503)
 
 
-def _read_books() -> tuple[Books, Mapping[PartitionId, tuple[PartitionStop, ...]]]:
+def _read_books() -> tuple[Books, tuple[StreamStop, ...]]:
     own = app()
     ledger = Ledger(own.stream)
     return Books(ledger.read_books(), own.letter_counts.get().letters), ledger.read_stops()
@@ -333,8 +346,8 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
     stops, incarnation = ledger.read_stops(), ledger.read_incarnation()
     known = {one.partition_id: one for one in books.partitions}
     partitions = [
-        _partition(id, known.get(id), None if ends is None else ends.get(id), stops.get(id, ()), call.at)
-        for id in sorted({*known, *(ends or {}), *stops}, key=order)
+        _partition(id, known.get(id), None if ends is None else ends.get(id), stops, call.at)
+        for id in sorted({*known, *(ends or {}), *(one.partition_id for one in stops)}, key=order)
     ]
     waiting = {one.partition_id for one in partitions if one.lag}
     return StatusAnswer(
@@ -349,7 +362,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         ledger_balanced=books.balanced,
         **{name: sum(getattr(one, name) for one in books.partitions) for name in OutcomesAnswer.__struct_fields__},
         lag=None if ends is None else sum(one.lag or 0 for one in partitions),
-        stops=sum(map(len, stops.values())),
+        stops=len(stops),
         standing=[one for one in standing_answers() if one.partition_id in waiting],
         letters=written(
             LettersByStatus,
@@ -368,7 +381,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
 
 
 def _partition(
-    id: PartitionId, books: PartitionBooks | None, hub_end: int | None, stops: Iterable[PartitionStop], now: datetime
+    id: PartitionId, books: PartitionBooks | None, hub_end: int | None, stops: Iterable[StreamStop], now: datetime
 ) -> PartitionBooksAnswer:
     """Show a partition that the books, the hub or the stops know."""
     lag = lag_of(books, hub_end)
@@ -382,6 +395,6 @@ def _partition(
         hub_end=None if hub_end is None else str(hub_end),
         lag=lag,
         lag_seconds=None if waited is None else round(waited.total_seconds(), 3),
-        stops=stop_answers({id: stops}),
+        stops=stop_answers(one for one in stops if one.partition_id == id),
         **(unread if books is None else {}),
     )

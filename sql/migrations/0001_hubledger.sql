@@ -141,6 +141,10 @@ CREATE TABLE hubledger.partition_stop (
     stopped_at   datetime2(6) NOT NULL,
     carried_from bigint,  -- the first sequence number that went by the app's own reader, while the trigger stands
     carried_to   bigint,  -- the last one of them
+    failure      nvarchar(300),  -- of an outage: the type of error that most events of the last attempt met, and its line
+    failed       int,  -- the number of these events
+    tried        int,  -- the number of events of the attempt
+    letters_before bigint,  -- the letters that batches of the partition had made before the stop
     CONSTRAINT pk_partition_stop PRIMARY KEY (stream_id, partition_id, reason),
     CONSTRAINT fk_partition_stop_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
     CONSTRAINT ck_partition_stop_reason CHECK (reason IN ('incarnation', 'outage', 'held', 'store', 'trigger', 'erasure_key'))

@@ -172,10 +172,15 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
 
 
 def stop_line(out: Output, stop: Mapping[str, Any]) -> Text:
-    """Return a stop of a partition in a line."""
-    detail = f": {stop['detail']}" if stop["detail"] else ""
-    said = f"partition {stop['partition_id']} stopped {out.ago(stop['stopped_at'])} by {stop['reason']}{detail}"
-    return Text(text_of(said), style=BAD)
+    """Return a stop of a partition in a line. An outage says its error, and when or that its events become letters."""
+    said = [f"partition {stop['partition_id']} stopped {out.ago(stop['stopped_at'])} by {stop['reason']}"]
+    if stop["tried"]:
+        said.append(f"{stop['failed']:,} of {stop['tried']:,} events fail, most with {stop['failure']}")
+    if stop["patience"] and stop["attempts"] < stop["patience"]:
+        said.append(f"held, attempt {stop['attempts']} of {stop['patience']}; then events that fail become letters")
+    elif stop["patience"]:
+        said.append(f"no longer held: events that fail become letters now, {stop['letters']:,} so far")
+    return Text(text_of(": ".join([*said, *([stop["detail"]] if stop["detail"] else [])])), style=BAD)
 
 
 def standing_line(out: Output, one: Mapping[str, Any]) -> Text:

@@ -1,4 +1,5 @@
 import logging
+import re
 import resource
 import sqlite3
 import time
@@ -9,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.errors import HubUnreachable, InfrastructureFault, StoreUnavailable
+from core.errors import HubUnreachable, InfrastructureFault, OutageSuspected, StoreUnavailable
 from core.ingest.stalled_partitions import PartitionStanding, Unhealed
 from core.ledger.store import Ledger
 from core.ledger.totals import Minute
@@ -161,14 +162,34 @@ def test_the_status_and_the_health_show_every_stop_of_every_reason(running: Runn
     at = "2026-01-02T00:00:00Z"
     shown = [(one["partition_id"], one["stops"]) for one in body["partitions"]]
     assert (body["stops"], body["incarnation"], body["ledger_balanced"]) == (3, 1, True)
+    bare = {"stopped_at": at, "patience": None, "failure": None, "failed": None, "tried": None, "letters": 0}
     first = [
-        {"partition_id": "1", "reason": reason, "detail": detail, "stopped_at": at, "attempts": attempts}
-        for reason, detail, attempts in (("incarnation", "why incarnation", 2), ("outage", None, 1))
+        {"partition_id": "1", "reason": reason, "detail": detail, "attempts": attempts, **bare, "patience": patience}
+        for reason, detail, attempts, patience in (("incarnation", "why incarnation", 2, None), ("outage", None, 1, 10))
     ]
-    seventh = [{"partition_id": "7", "reason": "held", "detail": "why held", "stopped_at": at, "attempts": 1}]
+    seventh = [{"partition_id": "7", "reason": "held", "detail": "why held", "attempts": 1, **bare}]
     assert shown == [("1", first), ("7", seventh)]
     health = running.get("health_ledger")
     assert (health.status, health.body["healthy"], health.body["stops"]) == (503, False, [*first, *seventh])
+
+
+def test_an_outage_names_its_error_its_attempts_and_the_letters_that_its_events_become(running: Running) -> None:
+    running.restart(FUSE_FLOOR="3", FUSE_PATIENCE="2")
+    running.ingest([0], [b"{"])
+
+    def found() -> list[object]:
+        (stop,) = running.get("status").body["partitions"][0]["stops"]
+        names = ("attempts", "patience", "failed", "tried", "letters", "detail")
+        assert re.fullmatch(r"MissingReference at transform\.py:\d+", stop["failure"]), stop
+        return [stop[name] for name in names]
+
+    for attempt in (1, 2):
+        with pytest.raises(OutageSuspected):
+            running.ingest([1, 2, 3, 4], [MOTION, MOTION, MOTION, HOME])
+        assert found() == [attempt, 2, 3, 4, 0, None]
+    running.ingest([1, 2, 3, 4], [MOTION, MOTION, MOTION, HOME])
+    running.ingest([5, 6, 7], [MOTION.replace(b"home-1", b"home-2")] * 3)
+    assert found() == [2, 2, 3, 4, 6, None], "the letter from before the stop does not count"
 
 
 def test_a_whole_number_that_javascript_would_round_is_a_text(running: Running) -> None:

@@ -170,6 +170,7 @@ def test_the_codes_and_the_first_lines_say_whether_the_thing_is_healthy(ask: Ask
 
 
 STOP = {"partition_id": "3", "reason": "outage", "detail": None, "stopped_at": "2026-11-23T03:00:00Z", "attempts": 4}
+STOP |= {"patience": 10, "failure": "KeyError at transform.py:57", "failed": 99, "tried": 100, "letters": 0}
 
 
 @pytest.mark.parametrize("may_reveal", [True, False])
@@ -192,6 +193,8 @@ def test_a_status_names_the_error_of_a_stop_and_the_next_command_of_the_worst_th
         may_reveal,
         not may_reveal,
     )
+    seen = " ".join(outage.out.split())
+    assert "99 of 100 events fail, most with KeyError at transform.py:57: held, attempt 4 of 10" in seen
     nexts = {"outage": "logs", "incarnation": "streams next-incarnation", "": "letters causes --status exhausted"}
     for reason, following in nexts.items():
         state["reason"] = reason
