@@ -21,11 +21,13 @@ from core.model.events import Stream
 from core.model.rows import Row
 from core.settings import read_settings
 from core.store.connect import open_database
+from core.worker import health
 from examples.flight_info.transform import FlightChange
 from infra.hooks.deployer.existing import OWN_HUB
 from tests.checkout import files_of_checkout
 from tests.fakes.builders import commit, home, partition, settled
 from tests.fakes.store import Store
+from tests.infra.bicep import read_text
 from tests.infra.doubles import plant
 from tests.infra.pipeline import NOT_KEPT, azure_with, choices, workflow_with
 from tests.infra.plan import Evaluator
@@ -321,6 +323,30 @@ def test_gh_and_the_identity_are_those_of_azd_where_nothing_else_is_there(tmp_pa
     assert (code, faults) == (1, ["federate: run `azd pipeline config` first: it makes the identity"])
     plant(tmp_path / "azd", '#!/bin/sh\n[ "$*" = "env get-value AZURE_PIPELINE_CLIENT_ID" ] && echo c\n')
     assert len(federate(tmp_path, "o/r", "dev", answer=NEW)[3]) == 1
+
+
+def sample(page: str, opening: str) -> str:
+    """Return the block of a page that is ready to copy."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    (block,) = re.findall(rf"^```{re.escape(opening)}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return str(block)
+
+
+def test_what_the_pages_have_ready_to_copy_is_sound_and_as_our_own_is() -> None:
+    room = sample("your-own-events.md", "yaml .github/workflows/room.yml")
+    assert yaml.safe_load(room)["permissions"] == {"contents": "read"}
+    assert (pins := re.findall(r"uses: (.*)", room)) and [one for one in pins if one not in WORKFLOWS["ci.yml"]] == []
+    worker = yaml.safe_load(sample("scale-out.md", "yaml"))["spec"]["template"]["spec"]
+    container, probe = worker["containers"][0], {"path": health.PATH, "port": 8080}
+    ours = FILES["app/worker.bicep"].text
+    assert f"terminationGracePeriodSeconds: {worker['terminationGracePeriodSeconds']} " in ours
+    assert container["startupProbe"]["httpGet"] == container["livenessProbe"]["httpGet"] == probe
+    flow = sample("alerts.md", "bicep slack.bicep")
+    assert read_text("slack.bicep", flow).errors == ()
+    texts = re.findall(r"'@((?:[^'\\]|\\')*)'", flow)
+    assert len(texts) == 2
+    said = {name for text in texts for name in re.findall(r"\['essentials'\]\?\['(\w+)'\]", text.replace("\\'", "'"))}
+    assert said == {"monitorCondition", "alertRule", "severity", "description"}  # of the common alert schema
 
 
 PAGE = (ROOT / "docs" / "your-hub.md").read_text(encoding="utf-8")

@@ -31,10 +31,16 @@ def test_every_alarm_and_every_reason_of_a_stop_has_its_section_to_which_the_mai
     assert sorted(re.findall(r"\(runbook\.md#([\w-]+)\)", ALERTS_PAGE)) == sorted(QUERIES)
 
 
-def test_every_command_of_ours_on_the_page_exists_with_its_options() -> None:
+def test_every_command_of_ours_on_a_page_exists_with_its_options() -> None:
     commands = [command for one in SECTIONS.values() for command in one.commands if command.startswith(OWN)]
     assert len(commands) > 30
-    assert [command for command in commands if fault_of(shlex.split(command.removeprefix(OWN)))] == []
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        # the tutorial runs the others
+        commands += re.findall(
+            rf"^ *\$ ({OWN}(?!new|try|migrate-diff)[^|>\\\n]+)", page.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    assert len(commands) > 50
+    assert [one for one in commands if fault_of(shlex.split(one.removeprefix(OWN), comments=True))] == []
 
 
 def test_the_skill_of_agents_has_a_tool_for_every_command_of_ours_on_the_page() -> None:
