@@ -91,7 +91,7 @@ def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_w
 
     Return 0 when it is done, and a retry has resolved a letter.
     """
-    count = _previewed(at, move, chosen)
+    count, chosen = _previewed(at, move, chosen)
     if not count:
         raise Refused(f"no letter to {move}\n  look at what there is: {program()} letters causes")
     at.confirm(f"{move.capitalize()} {counted(count, 'letter')}?")
@@ -100,7 +100,7 @@ def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_w
         try:
             job = at.app.open_task("redrive", wish)
             break
-        except Refusal as refusal:  # letters of a filter come and go, and with --yes nobody has confirmed their count
+        except Refusal as refusal:  # letters come back from their tries, and with --yes nobody has confirmed a count
             may_count = left and at.yes and "filter" in wish and refusal.kind == "count-differs"
             if not may_count or not refusal.members.get("count"):
                 raise
@@ -127,7 +127,9 @@ def _told(at: At, found: AppAnswer) -> None:
         at.out.json(found.text)
     at.out.say(f"{value['status']}: moved {moved_of(value)}")
     if value["unmoved"]:
-        at.out.say(f"{counted(value['unmoved'], 'letter')} not moved: changed since")
+        at.out.say(f"{counted(value['unmoved'], 'letter')} not moved: changed meanwhile")
+    if value["came_later"]:
+        at.out.say(f"{counted(value['came_later'], 'letter')} not moved: they came after the preview")
     if value["fault"]:
         at.out.say(f"fault: {value['fault']}")
     outcome = value["outcome"]
@@ -154,10 +156,10 @@ def _tried(at: At, task_id: str) -> AppAnswer:
     )
 
 
-def _previewed(at: At, move: str, chosen: dict[str, Any]) -> int:
-    """Show the letters that the move would touch, and return their number."""
+def _previewed(at: At, move: str, chosen: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Show the letters that the move would touch. Return their number, and the choice of an order that takes them."""
     if "letters" in chosen:
-        return len(chosen["letters"])
+        return len(chosen["letters"]), chosen
     place = "revealed/dead-letters/preview" if reveals(chosen["filter"]) else "dead-letters/preview"
     answer = at.app.get(place, {"move": move, **chosen["filter"]})
     found: Mapping[str, Any] = answer.value
@@ -169,4 +171,4 @@ def _previewed(at: At, move: str, chosen: dict[str, Any]) -> int:
         shown = "cause=fingerprint, class=error_class, error type=type, letters#"
         at.out.show(at.out.listing(shown, rows, f"{move}: {counted(count, 'letter')} by cause"))
         at.out.show(table_of(at.out, found["sample"], "some of them"))
-    return count
+    return count, {"filter": {**chosen["filter"], "failed_before": found["failed_before"]}}

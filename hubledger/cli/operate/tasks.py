@@ -78,6 +78,7 @@ def redrive_facts(out: Output, value: Value) -> dict[str, object]:
         "letters": f"{text_of(len(letters))} selected" if letters else brief(value.get("filter") or {}) or "all",
         "moved": moved_of(value),
         "unmoved": value["unmoved"],
+        "came later": value["came_later"],
         "outcome": outcome_of(value),
         "per second": value["per_second"],
     }
@@ -94,11 +95,8 @@ def outcome_of(value: Value) -> Text | None:
 
 
 def moved_of(value: Value) -> str:
-    """Return how many of the confirmed letters a redrive moved, or how many more than those."""
-    moved, total = value["moved"], value["total"]
-    if moved <= total:
-        return f"{text_of(moved)} of {counted(total, 'letter')}"
-    return f"{counted(moved, 'letter')}, {text_of(moved - total)} more than confirmed: they became movable later"
+    """Return how many of the confirmed letters a redrive moved."""
+    return f"{text_of(value['moved'])} of {counted(value['total'], 'letter')}"
 
 
 def audit_facts(out: Output, value: Value) -> dict[str, object]:

@@ -136,11 +136,11 @@ def test_letters_that_come_back_amid_a_job_are_moved_up_to_the_confirmed_number(
 ) -> None:
     """Of the letters 6 and 8 of both partitions, all are being tried at the request. Then somebody discards 10."""
     change = "UPDATE event_hub_dead_letter SET status = '{}' WHERE sequence_number {}"
-    engine.sql(change.format("retrying", "IN (6, 8)"))
+    engine.by_hand(change.format("retrying", "IN (6, 8)"))
     job = desk.ask(expected, rate=SLOW)
     desk.slice(job, seconds=0)
-    engine.sql(change.format("exhausted", "IN (6, 8)"))
-    engine.sql(change.format("discarded", "= 10"))
+    engine.by_hand(change.format("exhausted", "IN (6, 8)"))
+    engine.by_hand(change.format("discarded", "= 10"))
     desk.slice(job)
     ended = desk.now(job)
     assert (ended.task.status, ended.moved, ended.unmoved + ended.gone) == ("done", moved, expected - moved)

@@ -221,7 +221,7 @@ def test_a_selection_shows_its_letters_and_a_filter_hides_its_partition_key(redr
 
 def previewed(to: Running, **asked: str) -> tuple[int, dict[str, str]]:
     """Return the count of a preview, and its filter for an order."""
-    found = to.get("preview_redrive", **asked).body
+    found = to.get("preview_redrive", None, **asked).body
     chosen = {name: value for name, value in asked.items() if name != "move"}
     return found["count"], {**chosen, "failed_before": found["failed_before"]}
 
