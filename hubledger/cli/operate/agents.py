@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
-from urllib.parse import quote
 from uuid import uuid4
 
 import typer
 
 from core.model.release import VERSION
 from hubledger.cli.operate.command import At
+from hubledger.cli.operate.letters import segment
 from hubledger.cli.output import Refused, UsageFault, safe_json
 from hubledger.cli.remote.client import Client
 
@@ -64,17 +64,10 @@ class Tool:
             raise UsageFault("; ".join(sorted(unknown + lacking)))
 
         places = {"task_id": str(uuid4()), **given} if self.method == "PUT" else given
-
-        def place(found: re.Match[str]) -> str:
-            text = str(places[found[1]])
-            if not text.strip("."):  # a client of HTTP takes these dots away, and reads a different address
-                raise UsageFault(f"{found[1]}: {text} is no id")
-            return quote(text, safe="")
-
-        path = re.sub(r"\{(\w+)\}", place, self.path).removeprefix("/")
+        path = re.sub(r"\{(\w+)\}", lambda found: segment(str(places[found[1]])), self.path)
         asked = {name: given[name] for name in self.query if given.get(name) is not None}
         query = {name: value if isinstance(value, str) else json.dumps(value) for name, value in asked.items()}
-        return app.call(self.method, path, self.level, self.statuses, params=query, json=given.get("body")).value
+        return app.call(self.method, path[1:], self.level, self.statuses, params=query, json=given.get("body")).value
 
 
 def tools_of(description: Mapping[str, Any], changes: bool) -> Iterator[Tool]:

@@ -153,6 +153,8 @@ class Client:
 
     def call(self, method: str, path: str, level: str, also: Sequence[int] = (), **more: Any) -> AppAnswer:
         """Send a request of a level. Statuses in `also` are answers too."""
+        if {".", ".."} & set(path.split("/")):  # requests would take the part away, and ask a different address
+            raise UsageFault(f"{path}: . and .. name nothing")
         return _read(*self._send(method, path, level, **more), level, also)
 
     def pages(self, path: str, query: Values, everything: bool) -> Iterator[AppAnswer]:
