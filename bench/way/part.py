@@ -26,7 +26,7 @@ SDK = "the SDK receives, with shortcuts"
 SHORT = "shortcuts"
 REST = "the rest: loop, threads, memory, timers"
 COLUMNS = ("stage", "CPU, µs per event", "share, %")
-LEAST = 0.6
+LEAST = 1.0
 DEFAULTS = {  # of the settings that the local run changes: its letters are retried every second
     "BATCH_LINES_PER_MINUTE": "20",
     "DEAD_LETTER_BASE_SECONDS": "30",
