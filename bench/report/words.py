@@ -29,14 +29,10 @@ def front(results: Results, pictures: Mapping[str, Picture], images: str) -> str
 
 
 def _beside_functions(parts: Iterable[PartResult]) -> list[str]:
-    """Say what share of the rate of each bare function our trigger has."""
-    shares = [
-        f"{_number(figure.value)} times those of a function {figure.name.removeprefix(SHARE)}"
-        for part in parts
-        for figure in part.figures
-        if figure.name.startswith(SHARE)
-    ]
-    return [f"The events/s of our trigger on a Functions host are {', '.join(shares)}."] if shares else []
+    """Say how many times the rate of each bare function our trigger has."""
+    figures = [one for part in parts for one in part.figures if one.name.startswith(SHARE)]
+    shares = [f"{one.value:.2f} times that of a function {one.name.removeprefix(SHARE)}" for one in figures]
+    return [f"The rate of our trigger on a Functions host is {'; '.join(shares)}."] if shares else []
 
 
 def _counts_losses(table: Table) -> bool:
