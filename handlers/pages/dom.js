@@ -144,7 +144,7 @@ const follow = (place, path) => path.reduce((at, [index, name]) =>
 /** Return true on a narrow screen. ops.css uses the same width. */
 export const isNarrow = () => matchMedia("(max-width: 760px)").matches;
 
-const NOTHING = ["", "0", "0 s", "–", "?"];
+const NOTHING = [null, "", "0", "0 s", "–", "?"];
 
 /** Make a table. On a narrow screen its rows become cards, which leave out zeros and unknown values, but never the first
  * column. A column is [title, cell of an entry, class]. */

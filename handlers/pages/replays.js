@@ -1,7 +1,7 @@
 // Replays: choose a range, see in a dry run what would change, then replay it for good and follow the progress.
 
 import { confirm, get, isRefusal, open, Problem } from "./api.js";
-import { badge, button, card, choice, count, el, fault, field, grouped, inOrder, ledgerAt, numbersOf, plural, positionOf, renew,
+import { badge, button, capital, card, choice, count, el, fault, field, grouped, inOrder, ledgerAt, numbersOf, plural, positionOf, renew,
   table, taskAt } from "./dom.js";
 
 // How a range is named: the words, and the attributes of the fields for its ends.
@@ -67,7 +67,9 @@ function order(way, first, last, partitions, keys, reason) {
 
 export const replay = {
   stays: "the events that it replayed stay replayed",
+  unit: "event",
   title: (found) => (found.dry_run ? "Dry run" : "Replay"),
+  says,
   done: (found) => `${count(found.done)} of ${count(found.total)}`,
   result: (found) => `${plural(found.counts.events, "event")}, ${found.dry_run ? `${plural(found.counts.events_changed, "change")} found`
     : `${plural(found.counts.rows_written, "row")} written`}`,
@@ -75,18 +77,40 @@ export const replay = {
     [["Transform", found.transform_version],
       ...found.partitions.filter((one) => one.transform_versions.length > 1)
         .map((one) => [`Transforms of partition ${one.partition_id}`, one.transform_versions.join(", ")])]],
-  notes: (found) => el("p", { class: "quiet" }, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `),
+  notes: (found) => el("p", { class: "quiet" }, `Scope: ${scopeOf(found)}. `, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `),
     found.keys && found.status === "done" && !found.counts.events ? "No event of the range has one of these partition keys." : ""),
   actions: (found) => (found.dry_run && found.status === "done" && changes(found.counts)
     ? button("Replay it for good", () => commit(found), { class: "main", id: "commit" }) : null),
   more: (found) => [ranges(found)],
-  follow: async (place, found, shown, isOver) => {
+  follow: async (place, found, shown) => {
     const state = `${found.status} ${found.done}`;
     if (!found.dry_run || state === shown.state) return; // the differences are shown again when the dry run has advanced
     shown.state = state;
-    await differences(place, found.task_id, isOver);
+    await differences(place, found.task_id);
   },
 };
+
+/** Name the events of a replay: its partitions, their numbers, and its keys. */
+function scopeOf({ partitions, keys }) {
+  const where = partitions.length === 1 ? `partition ${partitions[0].partition_id}, ${numbersOf(partitions[0])}`
+    : `${plural(partitions.length, "partition")} (${inOrder(partitions).map((one) => one.partition_id).join(", ")})`;
+  return `${where}${keys ? `, ${plural(keys, "partition key")}` : ""}`;
+}
+
+const LETTERS = { letters_resolved: ["letter", "resolved"], letters_added: ["letter", "added"] };
+const WOULD = { rows_added: ["row", "added"], rows_changed: ["row", "changed"], rows_removed: ["row", "removed"], ...LETTERS };
+const DID = { rows_written: ["row", "written"], rows_retracted: ["row", "removed"], ...LETTERS };
+
+/** Say in a sentence what a replay that is over has changed, or a dry run would change. */
+function says(found) {
+  const { counts, dry_run: isDry, status } = found;
+  const done = Object.entries(isDry ? WOULD : DID).filter(([name]) => counts[name]).map(([name, [noun, word]]) => `${plural(counts[name], noun)} ${word}`);
+  const events = plural(counts.events, "event");
+  const said = isDry ? `${done.length ? count(counts.events_changed) : "none"} of ${events} would change`
+    : `${events} ${counts.events === 1 ? "was" : "were"} replayed`;
+  const gone = counts.gone ? ` ${plural(counts.gone, "number")} left out: neither the hub nor a letter has the event.` : "";
+  return `${status === "done" ? capital(said) : `Before it ended, ${said}`}${done.length ? `: ${done.join(", ")}` : ""}.${gone}`;
+}
 
 /** Return true if a replay would change something. */
 const changes = (counts) => ["events_changed", "rows_added", "rows_removed", "rows_changed", "letters_added", "letters_resolved"]
@@ -155,7 +179,7 @@ async function changed(id, cursor) {
   return found;
 }
 
-async function differences(place, id, isWhole, cursor = "", from = 0) {
+async function differences(place, id, cursor = "", from = 0) {
   let page;
   try {
     page = await changed(id, cursor);
@@ -173,13 +197,12 @@ async function differences(place, id, isWhole, cursor = "", from = 0) {
       one.error ? el("span", { class: "error" }, one.error) : null], "wide"],
   ];
   const listed = page.events.slice(from, from + PAGE);
-  renew(place, card("What would change", listed.length
-    ? [summed(page.events, !cursor && !page.next), el("h3", {}, "Event by event"), table("Differences", columns, listed)]
-    : el("p", { id: "no-change" }, isWhole ? "Nothing would change." : "No changes so far."),
-  el("div", { class: "row" },
-    from ? button("Earlier", () => differences(place, id, isWhole, cursor, from - PAGE)) : null,
-    from + PAGE < page.events.length ? button("More", () => differences(place, id, isWhole, cursor, from + PAGE))
-      : page.next ? button("More", () => differences(place, id, isWhole, page.next)) : null)));
+  if (!listed.length) return renew(place);
+  renew(place, card("What would change", summed(page.events, !cursor && !page.next),
+    el("details", {}, el("summary", {}, "Event by event"), table("Differences", columns, listed), el("div", { class: "row" },
+      from ? button("Earlier", () => differences(place, id, cursor, from - PAGE)) : null,
+      from + PAGE < page.events.length ? button("More", () => differences(place, id, cursor, from + PAGE))
+        : page.next ? button("More", () => differences(place, id, page.next)) : null))));
 }
 
 /** Sum the changes of these events by table and column: how many rows, and one of them before and after. */

@@ -1,7 +1,7 @@
 // The tasks of operators: the list, one task, and the words of each kind.
 
-import { confirm, get, open, post, Problem, tried } from "./api.js";
-import { ago, badge, button, capital, card, causeAt, choice, count, dated, el, facts, fault, field, grouped, inOrder,
+import { confirm, get, open, post, Problem, repeat, tried } from "./api.js";
+import { ago, badge, button, capital, card, causeAt, choice, count, dated, duration, el, facts, fault, field, grouped, inOrder,
   letterAt, pager, plural, positionOf, quiet, renew, table, taskAt } from "./dom.js";
 import { newReplay, replay } from "./replays.js";
 
@@ -27,6 +27,7 @@ function outcomeOf({ outcome, moved }) {
 }
 
 const redrive = {
+  unit: "letter",
   more: () => [],
   status: (found) => (found.status === "done" ? found.outcome?.result : null) ?? found.status,
   result: (found) => found.outcome?.words ?? (found.move === "discard" ? `${plural(found.moved, "letter")} discarded` : null),
@@ -114,26 +115,27 @@ const erasure = {
   actions: (found) => (found.status === "done" && found.task_id === lastCount.task ? el("a", { href: "#/tasks" }, "Erase what was counted") : null),
 };
 
-const verdict = (found) => (found.faults.length ? plural(found.faults.length, "fault") : "no fault so far");
+const verdict = (found) => (found.faults.length ? plural(found.faults.length, "fault") : found.ended_at ? "no fault" : "no fault so far");
 
 const audit = {
   stays: "it has changed nothing",
   title: () => "Audit of the ledger",
   status: (found) => (found.status === "done" && found.faults.length ? "not balanced" : found.status),
-  result: (found) => (found.ended_at ? verdict(found).replace(" so far", "") : null),
+  result: (found) => (found.ended_at ? verdict(found) : null),
   done: (found) => `${count(found.done)} of ${plural(found.total, "partition")}, ${verdict(found)}`,
   notes: (found) => (found.partitions.some((one) => one.rows?.complete === false)
     ? el("p", {}, "In some partitions only the newest rows were recounted: an audit has a limit.") : null),
 };
 
-const EVERY_MS = 1000;
+const [EVERY_MS, LIST_EVERY_MS] = [1000, 5000];
 const PAGE = 20;
 const GONE = [400, 404];
 const ENDED = ["done", "cancelled", "failed"];
 const STATUSES = ["planned", "running", "paused", ...ENDED];
-// A kind: its title, what of it is done, its own facts (lists of pairs), what stays when it is cancelled, more panels, what
-// follows it beside them; in a list, a word for its status and its result; and whether something goes on after its end. What
-// a kind does not say is shown as it is: plain fields as facts, and lists as tables.
+// A kind: its title, what of it is done, a sentence that sums it up, its own facts (lists of pairs), what stays when it is
+// cancelled, more panels, what follows it beside them; in a list, a word for its status and its result; the unit that it
+// counts in; and whether something goes on after its end. What a kind does not say is shown as it is: plain fields as facts,
+// and lists as tables.
 const OTHER = { title: (task) => capital(task.kind), done: (task) => counted(task), facts: (task) => [plainFacts(task)],
   more: (task) => lists(task), stays: "what it has done stays done" };
 const KINDS = { replay, redrive, purge, audit, erasure };
@@ -142,6 +144,7 @@ const MOVES = { pause: (kind) => `The ${kind} stops between two pieces, and can 
   cancel: (kind) => `The ${kind} ends for good; ${kindOf(kind).stays}.` };
 
 const kindOf = (name) => ({ ...OTHER, ...KINDS[name] });
+const nameOf = (one) => `${one.kind}${one.move ? `: ${one.move}` : ""}${one.dry_run ? ", dry run" : ""}`;
 const counted = (task) => `${count(task.done)} of ${count(task.total)}`;
 
 /** The fields that only this kind has: they follow `history`, the last one of every kind. */
@@ -169,12 +172,29 @@ function plain(value) {
   return Object.entries(value).map(([name, one]) => `${name} ${plain(one)}`).join(", ");
 }
 
+/** Say how fast a running task has been since it began, and how long the rest takes at this rate. */
+function paceOf(task, unit) {
+  const rate = task.done / ((Date.parse(task.updated_at) - Date.parse(task.started_at)) / 1000);
+  if (task.status !== "running" || !(rate > 0 && rate < Infinity)) return "";
+  const left = task.total > task.done ? `, about ${duration((task.total - task.done) / rate)} left` : "";
+  return `${unit ? `, ${plural(rate < 10 ? Math.round(rate * 10) / 10 : Math.round(rate), unit)} a second` : ""}${left}`;
+}
+
+const bar = (task, name) => el("progress", { max: Math.max(1, task.total), value: task.total ? Math.min(task.done, task.total) : 1, "aria-label": name });
+
+/** The result of a task in a list; without one, how far it is. */
+function standing(one) {
+  const kind = kindOf(one.kind);
+  if (!ENDED.includes(one.status)) return [bar(one, `progress of the ${one.kind}`), kind.done(one), paceOf(one, kind.unit)];
+  return kind.result?.(one) ?? kind.done(one);
+}
+
 /** A table of tasks. */
 export const tasksTable = (label, tasks) => table(label, [
-  ["When", (one) => el("a", { class: "whole", href: taskAt(one) }, ago(one.requested_at))],
-  ["Kind", (one) => [one.kind, one.move ? `: ${one.move}` : "", one.dry_run ? ", dry run" : ""]],
+  ["Task", (one) => el("a", { class: "whole", href: taskAt(one) }, nameOf(one))],
+  ["When", (one) => ago(one.requested_at)],
   ["Status", (one) => [badge(kindOf(one.kind).status?.(one) ?? one.status), one.fault ? el("p", { class: "quiet" }, one.fault) : null]],
-  ["Result", (one) => kindOf(one.kind).result?.(one) ?? kindOf(one.kind).done(one)],
+  ["Result", standing, "wide"],
   ["By", (one) => one.requested_by],
   ["Why", (one) => one.reason],
 ], tasks);
@@ -182,13 +202,20 @@ export const tasksTable = (label, tasks) => table(label, [
 export async function tasks(place, left, asked = "") {
   const given = new URLSearchParams(asked);
   const chosen = Object.fromEntries([...given].filter(([name]) => ["kind", "status"].includes(name)));
-  const found = el("div", {});
-  place.append(el("h1", {}, "Tasks"), newReplay(given), found, purgesCard(), erasuresCard());
-  const show = (cursor, before) => tried(found, async () => {
-    const page = await get("tasks", { ...chosen, limit: PAGE, cursor });
-    if (!left.aborted) found.replaceChildren(list(page, cursor, before, show, chosen));
-  });
-  await show("", []);
+  const [filter, found] = [el("div", {}), el("div", {})];
+  const parts = [card("Tasks", filter, found), newReplay(given)];
+  place.append(el("h1", {}, "Tasks"), ...(given.has("first") ? parts.reverse() : parts), purgesCard(), erasuresCard());
+  let at = ["", []];
+  const show = async (...to) => {
+    if (to.length) at = to;
+    const page = await get("tasks", { ...chosen, limit: PAGE, cursor: at[0] });
+    if (left.aborted) return;
+    const isFiltered = Object.keys(chosen).length > 0;
+    if (!filter.hasChildNodes() && (page.tasks.length || isFiltered)) filter.append(filterOf(chosen, page.kinds));
+    renew(found, ...listed(page, isFiltered), pager(["Newer", "Older"], { cursor: at[0], before: at[1] }, page.next,
+      (...next) => tried(found, () => show(...next))));
+  };
+  await repeat(left, LIST_EVERY_MS, found, () => show());
 }
 
 function filterOf(chosen, kinds) {
@@ -202,12 +229,10 @@ function filterOf(chosen, kinds) {
   return form;
 }
 
-function list(page, cursor, before, show, chosen) {
-  const isFiltered = Object.keys(chosen).length > 0;
-  return card("Tasks", page.tasks.length || isFiltered ? filterOf(chosen, page.kinds) : null, page.tasks.length ? tasksTable("Tasks", page.tasks)
-    : isFiltered ? el("p", {}, "No task matches the filter.") : [el("p", {}, "No task has been requested yet."),
-      el("p", { class: "quiet" }, "A replay begins here. Letters are retried or discarded on their page.")],
-  pager(["Newer", "Older"], { cursor, before }, page.next, show));
+function listed(page, isFiltered) {
+  if (page.tasks.length) return [tasksTable("Tasks", page.tasks)];
+  return isFiltered ? [el("p", {}, "No task matches the filter.")] : [el("p", {}, "No task has been requested yet."),
+    quiet("A replay begins below. Letters are retried or discarded on their page.")];
 }
 
 export async function task(place, left, id) {
@@ -236,17 +261,18 @@ export async function task(place, left, id) {
 
 function progress(found, kind, isOver) {
   const allowed = isOver ? [] : [found.status === "paused" ? "resume" : "pause", "cancel"];
+  const figures = el("div", { class: "columns" }, ...kind.facts(found).map((pairs) => facts(pairs)),
+    facts([["Requested by", found.requested_by], ["Why", found.reason], ["Requested", dated(found.requested_at)],
+      ["Ended", dated(found.ended_at)]]));
   return card(kind.title(found),
-    el("p", { class: "verdict", id: "task-status" }, badge(found.status), kind.done(found)),
-    el("progress", { max: Math.max(1, found.total), value: found.total ? Math.min(found.done, found.total) : 1,
-      "aria-label": "progress" }),
+    el("p", { class: "verdict", id: "task-status" }, badge(found.status), kind.says && isOver ? kind.says(found)
+      : `${kind.done(found)}${paceOf(found, kind.unit)}`),
+    isOver ? null : bar(found, "progress"),
     found.fault ? fault({ detail: found.fault }) : null,
-    el("div", { class: "columns" }, ...kind.facts(found).map((pairs) => facts(pairs)),
-      facts([["Requested by", found.requested_by], ["Why", found.reason], ["Requested", dated(found.requested_at)],
-        ["Ended", dated(found.ended_at)]])),
     kind.notes?.(found) ?? null,
     el("div", { class: "row" }, allowed.map((move) => button(capital(move), () => ask(found, move))),
-      kind.actions?.(found) ?? null));
+      kind.actions?.(found) ?? null),
+    kind.says ? el("details", {}, el("summary", {}, "Figures"), figures) : figures);
 }
 
 function ask(found, move) {

@@ -176,7 +176,7 @@ def test_the_audit_is_run_from_the_page_and_an_incomplete_one_shows_its_faults_a
         box.check()
     page.click("text=Audit the ledger")
     page.wait_for_selector("#task-status .badge:text-is('done')")
-    assert "no fault so far" in page.inner_text("main")
+    assert "16 of 16 partitions, no fault\n" in page.inner_text("main")
     page.wait_for_selector("table[aria-label=Partitions] .badge:text-is('balanced')")
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from tests.browser.conftest import HOSTILE, Run, reading, registration
-from tests.browser.tab import Picture, confirmed, order, seen, show, with_aggregation
+from tests.browser.tab import Picture, boxes, confirmed, order, seen, show, with_aggregation
 from tests.fakes.aggregation_engines import ROW_LOST
 from tests.patience import allowed
 
@@ -41,8 +41,10 @@ def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
     show(page, "#/tasks")
     ask(page, "9")
     page.wait_for_selector(f"{STATUS}:has-text('done')")
-    assert page.inner_text("#task-status").split("\n")[-1] == "45 of 45"
-    page.wait_for_selector("table[aria-label=Differences] > tbody > tr:nth-child(2)")
+    assert page.inner_text("#task-status").endswith("2 of 45 events would change: 1 row added, 1 row changed.")
+    assert page.inner_text("#task-status ~ p") == "Scope: partition 9, 0 to 44."
+    page.wait_for_selector("table[aria-label='Changes by column'] tbody tr:nth-child(2)")
+    page.click("summary:text-is('Event by event')")
     told = page.locator("table[aria-label=Differences] > tbody > tr").all_inner_texts()
     assert len(told) == 2
     assert "9 / 5" in told[0]
@@ -61,6 +63,7 @@ def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
     order(page, "45", "main")
     page.wait_for_selector("h2:text-is('Replay')")
     page.wait_for_selector(f"{STATUS}:has-text('done')")
+    assert page.inner_text("#task-status").endswith("45 events were replayed: 85 rows written, 84 rows removed.")
     assert run.rows(stored) == [(42, 1)]
     assert run.status()["ledger_balanced"] is True
     show(page, "#/ledger/9/5")
@@ -75,8 +78,10 @@ def test_a_replay_by_key_is_told_by_the_number_of_its_keys_and_leaves_other_even
     ask(page, "13", "0", "40", HOSTILE)
     page.wait_for_selector(f"{STATUS}:has-text('done')")
     page.wait_for_selector("p:has-text('No event of the range has one of these partition keys.')")
+    assert page.inner_text("#task-status").endswith("None of 0 events would change.")
+    assert page.inner_text("#task-status ~ p").startswith("Scope: partition 13, 0 to 40, 2 partition keys. No event")
+    page.click("summary:text-is('Figures')")
     told = " ".join(page.inner_text("main").split())
-    assert "Partition keys 2" in told
     assert "Events of other keys, left alone 41" in told
     assert "nobody" not in told
     assert HOSTILE in page.inner_text("main")
@@ -91,12 +96,19 @@ def test_a_replay_is_paused_resumed_and_goes_through_and_one_is_cancelled_only_a
     with run.halted_hub():
         ask(page, "13", "0", "40", "to be paused")
         page.wait_for_selector(f"{STATUS}:has-text('running')")
+        task = page.evaluate("location.hash")
+        show(page, "#/tasks")
+        row = page.locator("table[aria-label=Tasks] tbody tr:has-text('to be paused')")
+        row.locator("progress").wait_for()
+        assert row.locator("td[data-label=Result]").inner_text() == "0 of 41"
+        row.locator("a:text-is('replay, dry run')").click()
+        page.wait_for_url(f"**{task}")
         confirmed(page, "Pause", "the night shift")
         page.wait_for_selector(f"{STATUS}:has-text('paused')")
     page.wait_for_selector("ol.attempts li:has-text('pause'):has-text('the night shift')")
     confirmed(page, "Resume", "the morning shift")
     page.wait_for_selector(f"{STATUS}:has-text('done')", timeout=allowed(60_000))
-    page.wait_for_selector("#no-change:has-text('Nothing would change.')")
+    page.wait_for_selector("#task-status:has-text('None of 41 events would change.')")
     assert page.locator("#commit").count() == 0, "there is nothing to replay for good"
     show(page, "#/tasks")
     with run.halted_hub():
@@ -109,6 +121,45 @@ def test_a_replay_is_paused_resumed_and_goes_through_and_one_is_cancelled_only_a
         page.wait_for_selector(f"{STATUS}:has-text('cancelled')")
     assert page.locator("button:text-is('Pause')").count() == 0
     assert page.locator("#commit").count() == 0
+
+
+def test_the_list_of_tasks_comes_first_and_says_how_fast_a_running_one_is_and_how_long_it_takes(page: "Page") -> None:
+    """Half of 4,000 letters were retried in 50 s, and a part of four of a purge in 90 s."""
+    since, now = "2026-11-21T12:00:00Z", "2026-11-21T12:00:50Z"
+    task = {"started_at": since, "requested_at": since, "updated_at": now, "status": "running", "ended_at": None}
+
+    def running(body: Any) -> None:
+        of = {**body["tasks"][0], **task, "kind": "redrive", "move": "retry", "dry_run": False, "fault": None}
+        body["tasks"] = [
+            {**of, "done": 2_000, "total": 4_000, "outcome": None},
+            {
+                **of,
+                "kind": "purge",
+                "move": None,
+                "done": 1,
+                "total": 4,
+                "rows": 7,
+                "updated_at": "2026-11-21T12:01:30Z",
+            },
+            {**of, "status": "paused", "done": 2_000, "total": 4_000, "outcome": None},
+        ]
+
+    seen(page, "**/api/tasks?*", running)
+    show(page, "#/tasks")
+    results = page.locator("table[aria-label=Tasks] td[data-label=Result]")
+    results.first.wait_for()
+    assert [" ".join(one.split()) for one in results.all_inner_texts()] == [
+        "2,000 of 4,000, 40 letters a second, about 50 s left",
+        "7 rows deleted, about 5 min left",
+        "2,000 of 4,000",
+    ]
+    listed, replay = boxes(page, "table[aria-label=Tasks]", "section[aria-label='New replay']")
+    assert listed["y"] < replay["y"]
+    show(page, "#/tasks?partition=3&first=41&last=41")  # what a letter leads to is the form
+    page.wait_for_selector("input[name=first]")
+    page.wait_for_selector("table[aria-label=Tasks]")
+    listed, replay = boxes(page, "table[aria-label=Tasks]", "section[aria-label='New replay']")
+    assert replay["y"] < listed["y"]
 
 
 def test_a_range_that_is_none_is_refused_in_words_and_stays_in_the_form(page: "Page") -> None:
