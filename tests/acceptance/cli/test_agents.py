@@ -81,14 +81,17 @@ def test_an_agent_finds_a_cause_retries_its_letters_and_sees_them_resolved(serve
         for demanded in ("expected_count", "reason"):
             less = {name: value for name, value in redrive("retry", 3, MENDED).items() if name != demanded}
             assert demanded in await ask(session, "put_task", body=less)
-        task = await ask(session, "put_task", body=redrive("retry", preview["count"], MENDED))
-        patience = Patience(60)
-        while (await ask(session, "status"))["letters"]["open"] > 1:
+        body = redrive("retry", preview["count"], MENDED)
+        body["filter"]["failed_before"] = preview["failed_before"]
+        done, patience = await ask(session, "put_task", body=body), Patience(60)
+        while done["outcome"]["not_tried"]:
             patience.pause(moment=0.2)
-        done = await ask(session, "show_task", task_id=task["task_id"])
+            done = await ask(session, "show_task", task_id=done["task_id"])
+        assert done["outcome"]["words"] == "3 resolved, 0 failed again"
         assert (done["status"], done["moved"], done["reason"]) == ("done", 3, "the deployment mended it")
-        letter = (await ask(session, "show_letter", partition_id="0", sequence_number="1"))["letter"]
-        assert letter["status"] == "resolved"
+        found = (await ask(session, "show_letter", partition_id="0", sequence_number="1"))["letter"]
+        assert found["status"] == "resolved"
+        assert (await ask(session, "status"))["letters"]["open"] == 1
 
     operate(served.base_url, work, "--allow-changes")
 
