@@ -12,7 +12,7 @@ from core.errors import HubledgerError, InvalidTransform
 from core.model.release import VERSION
 from hubledger.cli.operate.command import Url
 from hubledger.cli.operate.commands import add_operating_commands
-from hubledger.cli.output import Refused, UsageFault, joined, printable, say
+from hubledger.cli.output import Refused, UsageFault, given_url, joined, printable, say
 from hubledger.cli.remote.client import Interrupted
 from local.feed.event_file import UnusableFile
 
@@ -38,7 +38,10 @@ class Commands(TyperGroup):
         return name, found, rest
 
 
-app = typer.Typer(help=HELP, cls=Commands, rich_markup_mode=None, pretty_exceptions_enable=False)
+_HELP_NAMES = {"help_option_names": ["-h", "--help"]}
+app = typer.Typer(
+    help=HELP, cls=Commands, rich_markup_mode=None, pretty_exceptions_enable=False, context_settings=_HELP_NAMES
+)
 add_operating_commands(app)
 for _name, (_, _, _help) in ROOM_COMMANDS.items():
     app.command(_name, help=_help)(lambda: None)
@@ -59,6 +62,7 @@ _Version = Annotated[
 def _commands(context: typer.Context, url: Url = None, version: _Version = False) -> None:
     """Take the address before the command too."""
     context.obj = url
+    given_url.set(url or "")
 
 
 _command = get_command(app)  # built once: that takes longer than most calls

@@ -97,4 +97,4 @@ def _commands(transform: str, texts: dict[str, str]) -> Iterator[str]:
         yield "  bin/hubledger letters causes"
     if any(" ADD COLUMN " in text for text in texts.values()):
         yield "Rows that are there have nothing in a new column. When the app runs, a replay writes them again:"
-        yield "  bin/hubledger replay start --reason WHY"
+        yield "  bin/hubledger replay start"

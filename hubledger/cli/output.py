@@ -2,12 +2,14 @@
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -78,12 +80,22 @@ def shown(value: object) -> str:
     return text if len(text) <= CELL else f"{text[: CELL - 1]}…"
 
 
+given_url = ContextVar("given_url", default="")  # of the option --url of this call
+
+
 def program() -> str:
-    """Return how a shell in this folder calls the command line: by its name on the PATH, or by the path of its file."""
+    """Return how a shell in this folder calls the command line for the same app: by its name on the PATH, or by the
+    path of its file, with the --url of this call.
+    """
+    named, url = _named(), given_url.get()
+    return f"{named} --url {shlex.quote(url)}" if url else named
+
+
+def _named() -> str:
     ours, near = ROOT / "bin" / "hubledger", Path("bin/hubledger")
     if Path(shutil.which("hubledger") or "").resolve() == ours:
         return "hubledger"
-    return str(near if near.is_file() and near.samefile(ours) else ours)
+    return shlex.quote(str(near if near.is_file() and near.samefile(ours) else ours))
 
 
 def printable(text: str) -> str:
@@ -206,12 +218,24 @@ AGO = re.compile(r"-(\d{1,6})([smhdw])")
 _UNIT_OF = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-def moment(text: str | None, now: datetime | None = None) -> str | None:
-    """Return a time as an instant in UTC, and say on stderr which one a word or a distance is. A day begins at midnight
-    in the zone of this machine. UsageFault says what to write."""
+def day(text: str | None, now: datetime | None = None) -> str | None:
+    """Return a day in UTC, also of a time that is written as those of `moment`."""
     if text is None:
         return None
-    here = (now or datetime.now(UTC)).astimezone()
+    with suppress(ValueError):
+        return date.fromisoformat(text).isoformat()
+    try:
+        return str(moment(text, now, UTC)).partition("T")[0]
+    except UsageFault as fault:
+        raise UsageFault(f"{fault}, or a day: 2026-11-23") from None
+
+
+def moment(text: str | None, now: datetime | None = None, zone: tzinfo | None = None) -> str | None:
+    """Return a time as an instant in UTC, and say on stderr which one a word or a distance is. A day begins at midnight
+    in the zone, by default that of this machine. UsageFault says what to write."""
+    if text is None:
+        return None
+    here = (now or datetime.now(UTC)).astimezone(zone)
     midnight = here.replace(hour=0, minute=0, second=0, microsecond=0)
     words = {"now": here, "today": midnight, "yesterday": midnight - timedelta(days=1)}
     relative = words.get(text)

@@ -18,7 +18,7 @@ NAMES = [*SINGLE, "use", *(f"{group} {name}" for group, (_, own) in GROUPS.items
 
 
 def row(name: str) -> str:
-    """Return the row of a command. Options that it needs are part of the call."""
+    """Return the row of a command. Options that it needs are part of the call, also a reason: only a terminal asks."""
     command: Any = typer.main.get_command(app)
     for word in name.split():
         command = command.commands[word]
@@ -26,9 +26,10 @@ def row(name: str) -> str:
     records = [(one, *one.get_help_record(context)) for one in command.params if one.param_type_name == "option"]
     own = [(one, head) for one, head, text in records if not text.startswith(COMMON.get(head, "\0"))]
     pieces = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    needed = [(one, head) for one, head in own if one.required or one.name == "reason"]
     arguments = [re.sub(r"\{(.*?)\}(?:\.\.\.)?|\[(\[.*\]\.\.\.)\]\.\.\.", r"\1\2", piece) for piece in pieces]
-    call = " ".join([name, *arguments, *(head for one, head in own if one.required)])
-    options = ", ".join(f"`{max(one.opts, key=len)}`" for one, _ in own if not one.required)
+    call = " ".join([name, *arguments, *(head for _, head in needed)])
+    options = ", ".join(f"`{max(one.opts, key=len)}`" for one, head in own if (one, head) not in needed)
     effect = re.split(r"(?<=\.) ", " ".join(command.help.split()))[0]
     return f"| `{_cell(call)}` | {_cell(effect)} | {options} |"
 

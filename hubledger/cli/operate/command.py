@@ -2,13 +2,13 @@
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Annotated, Any
 
 import typer
 
-from hubledger.cli.output import Output, Refused, UsageFault, printable
+from hubledger.cli.output import Output, Refused, UsageFault, given_url, printable
 from hubledger.cli.remote.client import Client, Interrupted
 from hubledger.cli.remote.connection import contexts_file, find_local_run, read_address, read_contexts, tokens_for
 
@@ -24,7 +24,9 @@ Url = Annotated[
 _Json = Annotated[bool, typer.Option("--json", help="Print the app's answers as JSON, one a line.")]
 _NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colour, as with NO_COLOR.")]
 _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the change.")]
-Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="The reason, which the app stores.")]
+Why = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="The reason, which the app stores. A terminal asks for it.")
+]
 Everything = Annotated[bool, typer.Option("--all", help="All pages.")]
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _SHARED = {"url": (Url, None), "as_json": (_Json, False), "no_color": (_NoColor, False)}
@@ -66,6 +68,16 @@ class At:
         return found, following
 
 
+def begun(given: str, known: Sequence[str], noun: str, option: str = "") -> str | None:
+    """Return the one that begins as given, or None. UsageFault where several do."""
+    fitting = [given] if given in known else [one for one in known if one.startswith(given)]
+    if len(fitting) > 1:
+        more = f" and {len(fitting) - SHOWN:,} more" if len(fitting) > SHOWN else ""
+        raise UsageFault(f"{option}{given} begins {len(fitting):,} {noun}s: {', '.join(fitting[:SHOWN])}{more}")
+    return fitting[0] if fitting else None
+
+
+SHOWN = 10  # names of those that begin alike
 Work = Callable[..., int | None]
 
 
@@ -83,9 +95,13 @@ def add_command(group: typer.Typer, name: str, work: Work, changes: bool = False
         yes = given.pop("yes") if changes else False
         out = Output(as_json, not no_color)
         root = given.pop("context").find_root()
+        url = url or root.obj
+        given_url.set(url or "")
+        if given.get("reason", "") is None:
+            given["reason"] = _asked_reason(out)
         for name, group in groups.items():
             given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
-        with connected(url or root.obj) as app:
+        with connected(url) as app:
             try:
                 return work(At(app, out, yes), **given) or GOOD
             except KeyboardInterrupt:
@@ -97,13 +113,25 @@ def add_command(group: typer.Typer, name: str, work: Work, changes: bool = False
     for one in own:
         grouped = fields(one.annotation) if is_dataclass(one.annotation) else ()
         options += [(each.name, each.type, each.default) for each in grouped]
-        options += [] if grouped else [(one.name, one.annotation, one.default)]
+        default = None if one.name == "reason" else one.default  # it is asked for
+        options += [] if grouped else [(one.name, one.annotation, default)]
     options += [(name, kind, value) for name, (kind, value) in shared.items()]
     named = [inspect.Parameter(name, _KEYWORD, default=value, annotation=kind) for name, kind, value in options]
     context = inspect.Parameter("context", _KEYWORD, annotation=typer.Context)
     run.__signature__ = inspect.Signature([*named, context])  # type: ignore[attr-defined]
     help, _, example = (inspect.getdoc(work) or "").rpartition("\n\n")
     group.command(name, help=help, epilog=example)(run)
+
+
+def _asked_reason(out: Output) -> str:
+    """Ask for the reason that was left out, so that a command which an output names can be pasted as it is."""
+    if not out.asks:
+        raise UsageFault("Missing option '--reason': there is no terminal to ask in")
+    try:
+        return str(typer.prompt("Reason, which the app stores", err=True))
+    except typer.Abort:
+        out.note("")
+        raise Interrupted("nothing was changed") from None
 
 
 def connected(url: str | None) -> Client:

@@ -87,7 +87,7 @@ def _findings(at: At) -> Iterator[Diagnosis]:
         return
     engine, failed = str(found["engine"]), any(one["failure"] for one in found["runs"])
     if found["paused"]:
-        resume = f"{program()} runs resume --reason WHY"
+        resume = f"{program()} runs resume"
         yield Diagnosis("engine", "look", f"{engine}, paused by {text_of(found['paused']['who'])}: {resume}")
     elif engine == "none":
         yield Diagnosis("engine", "ok", "none: nothing is summed")

@@ -1,6 +1,7 @@
 """`ledger`: where one number went, and whether the ledger has faults."""
 
 from collections.abc import Mapping
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -92,7 +93,9 @@ def find(
         at.out.show(at.out.listing("partition=partition_id, number=sequence_number#, letter, rows in=in", rows))
         at.out.say(sentence, *(["Older numbers were not searched yet: give --all."] if following else []))
         if places:
-            at.out.say(f"Next: {program()} ledger explain {places[0]['partition_id']} {places[0]['sequence_number']}")
+            at.out.say(
+                f"Next: {program()} ledger explain {quote(places[0]['partition_id'])} {places[0]['sequence_number']}"
+            )
         return None
     found = at.app.get("ledger", {"at": moment(since), "partition_id": partition})
     if at.out.as_json:

@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from shlex import quote
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from hubledger.cli.operate.command import At, Everything
+from hubledger.cli.operate.command import At, Everything, begun
 from hubledger.cli.output import WRITTEN, Output, UsageFault, brief, lines_of, moment, place_of, program, text_of
 from hubledger.cli.remote.client import AppAnswer, Refusal
 
@@ -44,12 +45,9 @@ def _only(at: At, given: str, query: Mapping[str, str]) -> str:
     place = "revealed/dead-letters/groups" if "fingerprint" in query else "dead-letters/groups"
     groups = at.app.get(place, {**query, "limit": MOST_CAUSES}).value["groups"]
     known = [one["fingerprint"] for one in groups]
-    fitting = [given] if given in known else [one for one in known if one.startswith(given)]
     if given not in known and len(known) == MOST_CAUSES:
         raise UsageFault(f"--cause {given}: there are too many causes to find it among them: write it whole")
-    if len(fitting) > 1:
-        raise UsageFault(f"--cause {given} begins {len(fitting)} causes: {', '.join(fitting)}")
-    return fitting[0] if fitting else given
+    return begun(given, known, "cause", "--cause ") or given
 
 
 def messages_of(at: At, query: Mapping[str, str]) -> dict[str, str]:
@@ -86,6 +84,10 @@ COLUMNS = (
 )
 
 
+Status = Literal["waiting", "retrying", "held", "resolved", "exhausted", "discarded"]
+ErrorClass = Literal["poison", "reference", "refused", "unknown", "crash"]
+
+
 class Body(StrEnum):
     """The forms in which the app shows a body."""
 
@@ -98,12 +100,8 @@ class Body(StrEnum):
 class Where:
     """The options that choose letters by what they are."""
 
-    status: Annotated[
-        str | None, typer.Option(metavar="WORD", help="waiting, retrying, held, exhausted, resolved or discarded.")
-    ] = None
-    error_class: Annotated[
-        str | None, typer.Option("--class", metavar="WORD", help="The class of the error, such as poison.")
-    ] = None
+    status: Annotated[Status | None, typer.Option(help="One status.")] = None
+    error_class: Annotated[ErrorClass | None, typer.Option("--class", help="The class of the error.")] = None
     cause: Annotated[
         str | None,
         typer.Option("--cause", metavar="FINGERPRINT", help="One cause of `letters causes`, or how it begins."),
@@ -167,9 +165,9 @@ def _next_of(letters: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
         return ()
     cause = cause_of(given_up)
     return (
-        f"Next: {program()} letters show {given_up['partition_id']} {given_up['sequence_number']} --body text",
-        f"then, when what failed is mended: {program()} letters retry --cause {cause} --reason WHY",
-        f"or, to give them up: {program()} letters discard --cause {cause} --reason WHY",
+        f"Next: {program()} letters show {quote(given_up['partition_id'])} {given_up['sequence_number']} --body text",
+        f"then, when what failed is mended: {program()} letters retry --cause {cause}",
+        f"or, to give them up: {program()} letters discard --cause {cause}",
     )
 
 
@@ -343,6 +341,6 @@ def short_type(name: str | None) -> str:
 
 def segment(text: str) -> str:
     """Return a text as one segment of an address."""
-    from urllib.parse import quote
+    from urllib.parse import quote as quoted
 
-    return quote(text, safe="")
+    return quoted(text, safe="")

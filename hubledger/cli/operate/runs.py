@@ -1,5 +1,6 @@
 """`runs`: the runs of the aggregation: list, show, pause, resume, repair, backfill, withdraw, cancel, discard."""
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
@@ -8,9 +9,9 @@ from uuid import uuid4
 import typer
 from rich.text import Text
 
-from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
-from hubledger.cli.operate.letters import segment
-from hubledger.cli.output import WARNING, seconds, text_of
+from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why, begun
+from hubledger.cli.operate.letters import number_of, segment
+from hubledger.cli.output import WARNING, Refused, UsageFault, day, program, seconds, text_of
 from hubledger.cli.remote.client import AppAnswer
 
 
@@ -21,11 +22,13 @@ class What(StrEnum):
     result = "result"
 
 
-RunId = Annotated[str, typer.Argument(metavar="RUN")]
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="The number of a run, its id, or how the id begins.")]
 Aggregate = Annotated[
     str | None, typer.Option("--job", metavar="NAME", help="An aggregate; default: the first by name.")
 ]
-Since = Annotated[str | None, typer.Option(metavar="DAY", help="The first day in UTC: 2026-02-01.")]
+Since = Annotated[
+    str | None, typer.Option(metavar="DAY", help="The first day in UTC: 2026-02-01, today, yesterday or -3d.")
+]
 Until = Annotated[str | None, typer.Option(metavar="DAY", help="The last day; default: no end.")]
 _COLUMNS = "run=run_id, number#, kind~, status*, attempt#~, planned=planned_at@, closed=closed_at@~, rows#~, failure~?"
 
@@ -78,14 +81,33 @@ def _rows_of(run: Mapping[str, Any]) -> int | None:
     return planned if counted is None else counted
 
 
-def show_run(at: At, run_id: RunId) -> int:
+def run_named(at: At, given: str, job: str | None) -> str:
+    """Return the id of the run of an aggregate that has this number, or that begins as given."""
+    given = given.lower()
+    if re.fullmatch("[0-9a-f]{16}", given) or not given.isascii():  # the app, or the way there, refuses what is no id
+        return given
+    number, known = number_of(given), list[str]()
+    if number is None and not re.fullmatch("[0-9a-f]+", given):
+        raise UsageFault(f"{given!r} is no number of a run, and no beginning of an id: {program()} runs list")
+    for page in at.app.pages("aggregations", {"job": job, "limit": 100}, True):
+        for one in page.value["runs"]:
+            if str(one["number"]) == number:
+                return str(one["run_id"])
+            known.append(one["run_id"])
+    if found := begun(given, known, "run"):
+        return found
+    said = f"{job or 'the first aggregate'} has no run {given}; --job names a different aggregate"
+    raise Refused(f"{said}\n  look at what there is: {program()} runs list --all")
+
+
+def show_run(at: At, run_id: RunId, job: Aggregate = None) -> int:
     """Show one run with its failures.
 
     Ends with 1 when the run has failed.
 
     Example: bin/hubledger runs show 4f1e2f2b52c84c5f
     """
-    return _shown(at, at.app.get(f"aggregations/runs/{segment(run_id)}"))
+    return _shown(at, at.app.get(f"aggregations/runs/{segment(run_named(at, run_id, job))}"))
 
 
 def _shown(at: At, found: AppAnswer) -> int:
@@ -146,7 +168,7 @@ def repair_runs(at: At, reason: Why, since: Since = None, until: Until = None, j
 
     Example: bin/hubledger runs repair --since 2026-02-01 --until 2026-02-03 --reason "rows were changed by hand"
     """
-    _order(at, "repair", {"job": job, "since_day": since, "until_day": until, "reason": reason})
+    _order(at, "repair", {"job": job, "since_day": day(since), "until_day": day(until), "reason": reason})
 
 
 def backfill_runs(at: At, reason: Why, since: Since = None, until: Until = None, job: Aggregate = None) -> None:
@@ -154,7 +176,7 @@ def backfill_runs(at: At, reason: Why, since: Since = None, until: Until = None,
 
     Example: bin/hubledger runs backfill --job flight_punctuality --reason "declared today"
     """
-    _order(at, "backfill", {"job": job, "since_day": since, "until_day": until, "reason": reason})
+    _order(at, "backfill", {"job": job, "since_day": day(since), "until_day": day(until), "reason": reason})
 
 
 def withdraw_runs(at: At, reason: Why, job: Aggregate = None) -> None:
@@ -177,11 +199,12 @@ def _order(at: At, move: str, body: Mapping[str, Any]) -> None:
     return None
 
 
-def cancel_run(at: At, run_id: RunId, reason: Why) -> None:
+def cancel_run(at: At, run_id: RunId, reason: Why, job: Aggregate = None) -> None:
     """Cancel the Spark job of an open run, whose next attempt follows.
 
     Example: bin/hubledger runs cancel 4f1e2f2b52c84c5f --reason "the job hangs"
     """
+    run_id = run_named(at, run_id, job)
     at.confirm(f"Cancel the job of run {run_id}?")
     _shown(at, at.app.post(f"aggregations/runs/{segment(run_id)}/cancel", {"order_id": str(uuid4()), "reason": reason}))
 
@@ -191,11 +214,13 @@ def discard_run(
     run_id: RunId,
     reason: Why,
     what: Annotated[What, typer.Option(help="The run, or only its staged result.")] = What.run,
+    job: Aggregate = None,
 ) -> None:
     """Discard an open run, or its staged result, and lose no row.
 
     Example: bin/hubledger runs discard 4f1e2f2b52c84c5f --what result --reason "smaller runs"
     """
+    run_id = run_named(at, run_id, job)
     at.confirm(f"Discard {'run' if what is What.run else 'the result of run'} {run_id}?")
     order = {"order_id": str(uuid4()), "what": what.value, "reason": reason}
     _shown(at, at.app.post(f"aggregations/runs/{segment(run_id)}/discard", order))

@@ -7,10 +7,12 @@ import typer
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Why
 from hubledger.cli.operate.letters import Revealed
 from hubledger.cli.operate.status import stop_line
-from hubledger.cli.output import text_of, yes_or_no
+from hubledger.cli.output import WRITTEN, moment, text_of, yes_or_no
 from hubledger.cli.remote.client import AppAnswer
 
-_Anchor = Annotated[str, typer.Option(metavar="PLACE", help="Where each partition begins: first, latest, or a time.")]
+_Anchor = Annotated[
+    str, typer.Option(metavar="PLACE", help=f"Where each partition begins: first, latest, or a time: {WRITTEN}.")
+]
 _ForReal = Annotated[bool, typer.Option("--for-real", help="After the dry run, open it; it asks.")]
 _Force = Annotated[bool, typer.Option("--force", help="Open it although the hub is still the one of the stream.")]
 
@@ -48,6 +50,7 @@ def next_incarnation(
     """
     if for_real:
         at.refuse_without_person()
+    anchor = anchor if anchor in ("first", "latest") else str(moment(anchor))
     incarnation = at.app.get("status").value["incarnation"]
     order = {"expected_incarnation": incarnation, "reason": reason, "anchor": anchor, "force": force}
     dry = at.app.post("streams/next-incarnation", {**order, "dry_run": True})

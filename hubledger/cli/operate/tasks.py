@@ -1,17 +1,19 @@
 """`tasks`, `replay`, `purge` and `erase`: work that takes longer than one request: start, wait, show, pause, cancel."""
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
+from core.tasks.statuses import TaskStatus
+from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why, begun
 from hubledger.cli.operate.letters import messages_of, number_of, numbers_in, segment
 from hubledger.cli.output import (
     BAD,
@@ -20,6 +22,7 @@ from hubledger.cli.output import (
     WRITTEN,
     Column,
     Output,
+    Refused,
     UsageFault,
     brief,
     counted,
@@ -33,6 +36,7 @@ from hubledger.cli.output import (
 from hubledger.cli.remote.client import AppAnswer, Interrupted, NoConnection, Refusal
 
 EVERY = 0.5  # seconds between two looks at a task
+LONG = 36  # characters of an id
 SILENT = 20  # looks without an answer, after which the command ends: the task does not need it
 ENDED = ("done", "cancelled", "failed")
 PAGE = 20  # events of a diff that `start` shows
@@ -161,12 +165,11 @@ KINDS: Mapping[str, Shown] = {
     ),
 }
 
-TaskId = Annotated[str, typer.Argument(metavar="ID")]
+TaskId = Annotated[str, typer.Argument(metavar="ID", help="The id of a task, or how it begins.")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app has accepted the dry run.")]
-_Kind = Annotated[str | None, typer.Option("--kind", help="One kind, such as replay or audit. Default: all.")]
-_Status = Annotated[
-    str | None, typer.Option("--status", help="planned, running, paused, done, cancelled or failed. Default: all.")
-]
+KindName = Literal["replay", "redrive", "purge", "audit", "erasure"]
+_Kind = Annotated[KindName | None, typer.Option("--kind", help="One kind. Default: all.")]
+_Status = Annotated[TaskStatus | None, typer.Option("--status", help="One status. Default: all.")]
 _COLUMNS = "id=task_id, kind=is, status*, done#, total#, requested=requested_at@~, by=requested_by~, reason~, fault~?"
 
 
@@ -187,6 +190,19 @@ def list_tasks(
         at.out.show(at.out.listing(_COLUMNS, kinds))
 
 
+def task_named(at: At, given: str) -> str:
+    """Return the id of the task that begins as given."""
+    given = given.lower()
+    if len(given) == LONG or not given.isascii():  # the app, or the way there, refuses what is no id
+        return given
+    if not re.fullmatch("[0-9a-f-]+", given):
+        raise UsageFault(f"{given!r} is no id of a task, and no beginning of one: {program()} tasks list")
+    pages = at.app.pages("tasks", {"limit": 100}, True)
+    if found := begun(given, [one["task_id"] for page in pages for one in page.value["tasks"]], "task"):
+        return found
+    raise Refused(f"no id of a task begins with {given}\n  look at what there is: {program()} tasks list --all")
+
+
 def show_task(at: At, task_id: TaskId) -> int:
     """Show a task with its progress and its history.
 
@@ -194,7 +210,7 @@ def show_task(at: At, task_id: TaskId) -> int:
 
     Example: bin/hubledger tasks show 6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11
     """
-    return shown(at, at.app.get(f"tasks/{segment(task_id)}"))
+    return shown(at, at.app.get(f"tasks/{segment(task_named(at, task_id))}"))
 
 
 def shown(at: At, found: AppAnswer) -> int:
@@ -276,7 +292,7 @@ def wait_for_task(at: At, accepted: AppAnswer, name: str) -> AppAnswer:
     """Show the progress of a task until it has ended or is paused. Return its last answer."""
     task_id = accepted.value["task_id"]
     at.out.say(f"{name} {task_id}")
-    left = f"To pause it: {program()} tasks pause {task_id} --reason WHY"
+    left = f"To pause it: {program()} tasks pause {task_id}"
     return wait_for(Job(name, lambda: at.app.get(f"tasks/{segment(task_id)}"), "done", left=left), at.out)
 
 
@@ -341,6 +357,7 @@ def cancel_task(at: At, task_id: TaskId, reason: Why) -> int:
 
 
 def _move(at: At, task_id: str, move: str, reason: str, version: str | None = None) -> int:
+    task_id = task_named(at, task_id)
     at.confirm(f"{move.capitalize()} task {task_id}?")
     return shown(at, at.app.post(f"tasks/{segment(task_id)}/{move}", {"reason": reason, "transform_version": version}))
 
@@ -386,7 +403,7 @@ def start_replay(
 
     def asked(found: Value) -> str:
         if found["counts"]["events_changed"]:
-            diff(at, found["task_id"])
+            show_diff(at, found["task_id"])
             if found["status"] == "done" and not for_real:
                 at.out.say("Nothing was changed yet: the same command with --for-real replays.")
         return f"Replay {counted(found['counts']['events'] if keys else found['total'], 'event')} for real?"
@@ -406,6 +423,11 @@ def diff(
 
     Example: bin/hubledger tasks diff 6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11 --all
     """
+    show_diff(at, task_named(at, task_id), limit, everything)
+
+
+def show_diff(at: At, task_id: str, limit: int = PAGE, everything: bool = False) -> None:
+    """Print the rows that a dry run would change."""
     events, following = at.listed(f"tasks/{segment(task_id)}/diff", "events", {"limit": limit}, everything)
     rows: list[list[object]] = []
     for event in () if at.out.as_json else events:

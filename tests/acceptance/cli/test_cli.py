@@ -178,11 +178,14 @@ def test_ctrl_c_leaves_the_job_running_and_names_the_command_that_pauses_it(fres
         terminal.until(lambda screen: re.search(r"redrive [0-9a-f-]{36}", screen) and "━" in screen)
         terminal.press("C-c")
         assert terminal.code() == 130
-        told = re.search(r"goes on in the app. To pause it: (.+?) --reason WHY", joined(terminal.screen()))
+        told = re.search(r"goes on in the app. To pause it: (.+ [0-9a-f-]{36})", joined(terminal.screen()))
     assert told
     pause = told[1].split()[told[1].split().index("bin/hubledger") + 1 :]
-    paused = hubledger(fresh.base_url, *pause, "--reason", "too early", "--yes", "--json")
-    assert paused.returncode == 0, paused.stderr
+    with running(fresh, shlex.join(pause)) as terminal:  # as it is: it asks for the reason
+        for question, answer in (("Reason, which the app stores", "too early"), ("Pause task", "y")):
+            terminal.shows(question)
+            terminal.answer(answer)
+        assert terminal.code() == 0
     cancelled = hubledger(fresh.base_url, "tasks", "cancel", pause[-1], "--reason", "the end", "--yes")
     assert cancelled.returncode == 0, cancelled.stderr
     assert "too early" in hubledger(fresh.base_url, "tasks", "show", pause[-1]).stdout

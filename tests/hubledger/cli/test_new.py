@@ -367,7 +367,7 @@ def test_a_new_field_is_the_next_migration_of_both_engines_and_missing_rights_ar
     assert (found.returncode, "0002" in found.stdout, [*room.rglob("0002*")]) == (1, True, [])
     out = project.done("hubledger", "migrate-diff", *OF, "--name", "add_lane")
     assert "Next:\n  .venv/bin/python -m core.store.migrate --transform apps.parcels\n  (make run and make serve" in out
-    assert out.endswith(" a replay writes them again:\n  bin/hubledger replay start --reason WHY\n")
+    assert out.endswith(" a replay writes them again:\n  bin/hubledger replay start\n")
     for engine in ("sqlite", "sqlserver"):
         assert f"migrations/{engine}/0002_add_lane.sql" in out
         written = sorted(one.name for one in (room / "migrations" / engine).iterdir())

@@ -4,12 +4,14 @@ import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from io import StringIO
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from rich.console import Console
 
+from core.model.commits import ErrorClass, LetterStatus
 from handlers.operations.tasks import KINDS
 from hubledger.cli.main import main
 from hubledger.cli.operate.commands import GROUPS, SINGLE
@@ -17,7 +19,7 @@ from hubledger.cli.operate.tasks import Job, wait_for
 from hubledger.cli.output import Output
 from hubledger.cli.remote.client import AppAnswer, NoConnection, Refusal
 from tests.hubledger.cli.operate.conftest import Ask
-from tests.hubledger.cli.small_app import Described, Reply, Request, problem, unsafe
+from tests.hubledger.cli.small_app import Described, Reply, Request, SmallApp, problem, unsafe
 
 ID = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
 RUN = "0123456789abcdef"
@@ -403,7 +405,8 @@ def app(causes: tuple[str, ...] = (TABLE, OTHER), *, may_reveal: bool = True) ->
             told = {**reply.body["groups"][0], "template": "no such kind: …", "examples": ["lamp", "desk"]}
             return Reply({"groups": [{**told, "fingerprint": one} for one in names]})
         if "/dead-letters?" in request.path:
-            own = {"fingerprint": VALUES[0], "error": None, "status": "exhausted"}
+            place = {"partition_id": "3", "sequence_number": "41"}
+            own = {**place, "fingerprint": VALUES[0], "error": None, "status": "exhausted"}
             return Reply({"letters": [{**reply.body["letters"][0], **own}], "next": None})
         return (
             Reply({**reply.body, "letters": None, "filter": {"fingerprint": TABLE}})
@@ -494,10 +497,110 @@ def test_a_cause_has_its_message_and_examples_where_the_caller_may_see_them(
     assert ("no such kind: … (e.g. lamp, desk)" in found.out) == may_reveal
     assert is_list or TABLE in found.out
     for told in ("mended: bin/hubledger letters retry", "give them up: bin/hubledger letters discard"):
-        assert (f"{told} --cause {TABLE} --reason WHY\n" in found.out) == is_list
+        assert (f"{told} --cause {TABLE}\n" in found.out) == is_list
 
 
 def test_the_json_of_letters_is_the_answer_alone(ask: Ask) -> None:
     found = ask("letters list --json", app())
     assert [one.path.partition("?")[0] for one in found.requests] == ["/api/dead-letters"]
     assert "no such kind" not in found.out
+
+
+TASKS = ("270c1111-52c8-4c5f-9d0a-0d8d3a3b9b11", "270c2222-52c8-4c5f-9d0a-0d8d3a3b9b11")
+RUNS = {1_003: "3a00000000000000", 3: "4f1e2f2b52c84c5f", 2: "3b00000000000000"}
+
+
+def listing_app(request: Request) -> Reply:
+    """Answer with two tasks, a page each, and with three runs, of which only one number is on the second page."""
+    body, is_second = Described()(request).body, "cursor=two" in request.path
+    following = {"next": None if is_second else "two"}
+    if "/api/tasks?" in request.path:
+        return Reply({**body, "tasks": [{**body["tasks"][0], "task_id": TASKS[is_second]}], **following})
+    if "/api/aggregations?" in request.path:
+        numbers = [3, 2] if is_second else [1_003]
+        runs = [{**body["runs"][0], "number": one, "run_id": RUNS[one]} for one in numbers]
+        return Reply({**body, "runs": runs, **following})
+    return Reply(body)
+
+
+def test_a_task_and_a_run_are_named_by_how_their_ids_begin_and_a_run_by_its_number(ask: Ask) -> None:
+    for command in ("show 270c1", "diff 270c1", "pause 270C1 --reason why --yes", "cancel 270c1 --reason why --yes"):
+        assert f"/api/tasks/{TASKS[0]}" in ask(f"tasks {command}", listing_app).last.path, command
+    for given, number in {"3": 3, "1,003": 1_003, "4f1e": 3, "3a": 1_003, "2": 2}.items():
+        for command in ("show {}", "cancel {} --reason why --yes", "discard {} --reason why --yes"):
+            found = ask(f"runs {command.format(given)} --job rows.home", listing_app)
+            assert f"/api/aggregations/runs/{RUNS[number]}" in found.last.path, (given, command)
+            assert "job=rows.home" in found.requests[0].path
+
+
+def test_a_beginning_of_several_or_of_none_is_refused_and_what_is_no_id_is_not_asked_for(ask: Ask) -> None:
+    several = ask("tasks show 270c", listing_app)
+    assert (several.code, several.err) == (2, f"hubledger: 270c begins 2 tasks: {', '.join(TASKS)}\n")
+    for given, hint in {"tasks show 99": "tasks list --all", "runs show 7": "runs list --all"}.items():
+        none = ask(given, listing_app)
+        assert (none.code, f"look at what there is: bin/hubledger {hint}" in none.err) == (1, True), given
+    for given in ("tasks show home", "tasks pause '' --reason why --yes", "runs show home", "runs show 1,1"):
+        assert (found := ask(given, listing_app)).code == 2 and found.requests == [], given
+
+
+def test_a_word_that_is_none_of_a_list_is_refused_with_the_list_before_anything_is_sent(ask: Ask) -> None:
+    lists = {
+        "letters list --status": ", ".join(get_args(LetterStatus)),
+        "letters causes --class": ", ".join(get_args(ErrorClass)),
+        "tasks list --status": "planned, running, paused, done, cancelled, failed",
+        "tasks list --kind": ", ".join(KINDS),
+        "letters show 3 41 --body": "text, json, hex",
+        f"runs discard {RUN} --reason why --what": "run, result",
+    }
+    for call, words in lists.items():
+        found = ask(f"{call} home")
+        assert (found.code, found.requests) == (2, []), call
+        assert re.findall(r"\w+", found.err.partition("one of ")[2].partition(", not ")[0]) == words.split(", "), (
+            found.err
+        )
+        for word in words.split(", "):
+            assert ask(f"{call} {word} {'--yes' if 'why' in call else ''}").code == 0, (call, word)
+
+
+def test_a_day_and_an_anchor_may_be_words_and_distances(ask: Ask) -> None:
+    now = datetime.now(UTC)
+    for given, days in {"today": 0, "yesterday": 1, "-3d": 3}.items():
+        for command in ("repair", "backfill"):
+            sent = ask(f"runs {command} --since {given} --until 2026-02-03 --reason why --yes").last.body
+            began = {(one - timedelta(days=days)).date().isoformat() for one in (now, datetime.now(UTC))}
+            assert (sent["since_day"] in began, sent["until_day"]) == (True, "2026-02-03"), given
+    for given, wanted in {"latest": "latest", "-2h": "", "2026-11-23T03:00:00+01:00": "2026-11-23T02:00:00Z"}.items():
+        anchor = ask(f"streams next-incarnation --anchor {given} --reason why").last.body["anchor"]
+        assert anchor == wanted or (not wanted and re.fullmatch(r"[\d-]+T[\d:]+Z", anchor)), given
+    for call in ("runs repair --since soon --reason why --yes", "streams next-incarnation --anchor soon --reason why"):
+        found = ask(call)
+        assert (found.code, found.requests, "soon: write 2026" in found.err) == (2, [], True), call
+
+
+def test_a_short_h_shows_the_help_everywhere(ask: Ask) -> None:
+    for call in ("", "letters", "letters list", "use", "try", "new"):
+        assert ask(f"{call} -h").out == ask(f"{call} --help").out != "", call
+
+
+@pytest.mark.parametrize("call", ["letters list --url {}", "--url {} letters list"])
+def test_what_an_output_names_next_can_be_pasted_as_it_is(
+    call: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("HUBLEDGER_URL", raising=False)
+    with SmallApp(app()) as small:
+        assert main(shlex.split(call.format(small.url))) == 0
+        named = re.findall(r": bin/hubledger (.+)", capsys.readouterr().out)
+        assert len(named) == 3
+        for one in named:
+            words = shlex.split(one)
+            is_change = "show" not in words
+            assert (
+                main([*words, *(["--no-wait", "--yes", "--reason", "a terminal asks for it"] if is_change else [])])
+                == 0
+            )
+    assert {one.headers["host"] for one in small.requests} == {small.url.removeprefix("http://")}
+
+
+def test_without_a_terminal_a_change_needs_its_reason(ask: Ask) -> None:
+    found = ask(f"letters retry --cause {TABLE} --yes")
+    assert (found.code, found.requests, "Missing option '--reason'" in found.err) == (2, [], True)
