@@ -23,7 +23,7 @@ from core.letters.listing import BEGINNING, END, LetterChoice, LetterListing, Re
 from core.letters.store import move_steps
 from core.model.events import PartitionId, SequenceNumber, Span, Stream
 from core.model.letters import MOVES, TRANSACTION_LIMIT, LetterMove, LetterPosition, OrderedMove, Selection
-from core.model.ports import Clock
+from core.model.ports import Clock, utc_text
 from core.model.shapes import NumberText, PartitionText, Reason, Shape, number_of, shape_of, written
 from core.settle.cause import cause_of
 from core.store.columns import decoded, span_values
@@ -226,7 +226,7 @@ def since_preview(wanted: LetterChoice) -> LetterChoice:
 def given_fields(wanted: LetterChoice) -> dict[str, str]:
     """Return the given fields of a filter as texts: filters that choose the same letters have the same fields."""
     given = {name: value for name, value in structs.asdict(wanted).items() if value is not None}
-    return {name: one.isoformat() if isinstance(one, datetime) else one for name, one in given.items()}
+    return {name: utc_text(one) if isinstance(one, datetime) else one for name, one in given.items()}
 
 
 def filter_of_fields(given: Mapping[str, str]) -> LetterChoice:

@@ -97,7 +97,8 @@ function groupsCard(groups, chosen, by, again) {
     ["First", (one) => ago(one.first_failed_at)],
     ["Last", (one) => ago(one.last_failed_at)],
   ];
-  const ask = (one) => (move) => order(move, { filter: within(one) }, move === "retry" ? one.retryable : one.open, again);
+  const trouble = el("div", { "aria-live": "polite" });
+  const ask = (one) => (move) => tried(trouble, () => orderOf(move, within(one), again));
   const moves = ["", (one) => moveButtons(one.retryable ? ["retry", "discard"] : ["discard"], ask(one)), "wide"];
   const [open, settled] = [true, false].map((isOpen) => groups.filter((one) => (one.open > 0) === isOpen));
   const none = Object.values(chosen).join() === "exhausted" ? [el("p", {}, "No letter needs you.")] : Object.keys(chosen).length ? [el("p", {}, "No letter matches the filter.")]
@@ -110,7 +111,7 @@ function groupsCard(groups, chosen, by, again) {
     open.length && open.every((one) => one.sample.error_class === "poison") ? el("p", { class: "quiet", id: "all-poison" },
       "Each of these events is at fault itself: a retry helps only when a corrected transform is deployed.") : null,
     open.length > 0 && chosen.status !== "held" ? moveAll(chosen, groups, again, canRetry) : null,
-    open.length ? table("Letters by cause", [...columns, moves], open) : null,
+    open.length ? [trouble, table("Letters by cause", [...columns, moves], open)] : null,
     settled.length ? el("details", { id: "settled", open: open.length === 0 },
       el("summary", {}, plural(settled.length, "settled cause")), table("Settled causes", columns, settled)) : null);
 }
@@ -281,6 +282,15 @@ const MOVES = {
       `${plural(number, "letter")} will be discarded for good. ${number === 1 ? "Its event stays" : "Their events stay"} accounted for as dead-lettered.` },
 };
 
+/** The choice of an order that takes the letters of a preview, and none that failed since. */
+const asPreviewed = (filter, { failed_before }) => ({ filter: { ...filter, failed_before } });
+
+/** Count the letters of a filter that a move would take now, and order them; without one, renew the page. */
+async function orderOf(move, filter, again) {
+  const found = await get("dead-letters/preview", { ...filter, move });
+  await (found.count ? order(move, asPreviewed(filter, found), found.count, again) : again());
+}
+
 /** Ask for the count and the reason, and move the letters; a task that goes on is shown on its own page. */
 async function order(move, chosen, number, again, rate = null) {
   const [how, id] = [MOVES[move], crypto.randomUUID()];
@@ -297,8 +307,10 @@ async function order(move, chosen, number, again, rate = null) {
 }
 
 const isOver = (made) => made.ended_at !== null;
-const outcome = (made) => [`${plural(made.moved, "letter")} ${MOVES[made.move].done}`,
-  made.unmoved ? `${count(made.unmoved)} had changed and were not moved` : "",
+const outcome = (made) => [made.unmoved
+  ? `${count(made.moved)} of ${plural(made.total, "letter")} ${MOVES[made.move].done}: ${count(made.unmoved)} had changed meanwhile`
+  : `${plural(made.moved, "letter")} ${MOVES[made.move].done}`,
+  made.came_later ? `${plural(made.came_later, "letter")} came after the preview and ${made.came_later === 1 ? "is" : "are"} not in it` : "",
   made.status === "done" ? "" : `the task is ${made.status}`].filter(Boolean).join("; ");
 
 /** Show the newest redrives, if there are some. */
@@ -333,9 +345,9 @@ function previewed(found, move, chosen, groups, again) {
   ];
   if (!found.count) return el("p", { id: "preview" }, "No letter of the filter can be moved.");
   return el("div", { id: "preview" },
-    el("p", {}, text(found.count)),
+    el("p", {}, text(found.count)), quiet("Letters that fail from now on are not in it."),
     el("div", { class: "row" }, button(`${word} ${count(found.count)}`,
-      () => order(move, { filter: chosen }, found.count, again, rate),
+      () => order(move, asPreviewed(chosen, found), found.count, again, rate),
       { class: grave ? "grave" : "main", id: "redrive-start" })),
     table("Causes of the letters", columns, found.causes));
 }

@@ -1,18 +1,16 @@
 // The tasks of operators: the list, one task, and the words of each kind.
 
 import { confirm, get, open, post, Problem, repeat, tried } from "./api.js";
-import { ago, badge, button, capital, card, causeAt, choice, count, dated, duration, el, facts, fault, field, grouped, inOrder,
+import { ago, badge, button, capital, card, causeAt, choice, count, dated, duration, el, facts, fault, field, grouped, inOrder, instant,
   letterAt, pager, plural, positionOf, quiet, renew, table, taskAt } from "./dom.js";
 import { newReplay, replay } from "./replays.js";
-
-const share = (done, total) => (done > total ? `${count(done)}, ${count(done - total)} more than confirmed`
-  : `${count(done)} of ${count(total)}`);
 
 /** Say which letters were chosen; a cause is a link, because its name is a hash. */
 function chosenOf(found) {
   if (found.filter === null) return plural(found.total, "selected letter");
   const { fingerprint: cause, ...others } = found.filter;
-  const said = Object.entries(others).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ");
+  const said = Object.entries(others).map(([name, value]) =>
+    `${name.replaceAll("_", " ")} ${name.startsWith("failed") ? instant(value).textContent : value}`).join(", ");
   if (!cause) return said || "all letters";
   return [el("a", { href: causeAt(cause) }, "those of one cause"), said ? `, ${said}` : ""];
 }
@@ -35,8 +33,8 @@ const redrive = {
   notes: outcomeOf,
   stays: "the letters that it moved stay moved",
   title: (found) => capital(found.move),
-  done: (found) => share(found.done, found.total),
-  facts: (found) => [[["Moved", count(found.moved)], ["Changed before, not moved", count(found.unmoved)],
+  facts: (found) => [[["Moved", count(found.moved)], ["Changed meanwhile, not moved", count(found.unmoved)],
+    found.came_later ? ["Came after the preview, not in it", count(found.came_later)] : null,
     ["Letters", chosenOf(found)],
     ["Letters per second, at most", found.per_second === null ? "no limit" : count(found.per_second)]]],
 };
