@@ -137,12 +137,12 @@ def the_causes(walk: Walk) -> dict[str, str]:
     assert re.search(r"letters open +3 \(exhausted 3\)", status)
     assert "coupon in 1 event" in status
     walk.take(f"{HUBLEDGER} letters causes --status exhausted", f"Next: {HUBLEDGER} letters causes --status exhausted")
-    listed = re.findall(r"^ ([0-9a-f]{16}) +1 +1 +poison +PoisonEvent +(\d+)/(\d+)", walk.shown, re.M)
+    listed = re.findall(r"^ ([0-9a-f]{16}) +1 +1 +poison +PoisonEvent +(\d+) / (\d+)", walk.shown, re.M)
     assert len(listed) == 3
     assert "Next: bin/hubledger letters show {1} {2} --body text\n".format(*listed[0]) in walk.shown
     found = {}
     for cause, partition, number in listed:
-        letter = walk.take(f"{HUBLEDGER} letters show {partition} {number} --body text", f"{partition}/{number}")
+        letter = walk.take(f"{HUBLEDGER} letters show {partition} {number} --body text", f"{partition} / {number}")
         found[letter.rstrip().splitlines()[-1]] = cause
     assert set(found) == {MALFORMED, WRONG, WITHOUT_KEY}
     return found
