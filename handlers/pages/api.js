@@ -1,12 +1,13 @@
 // The JSON twin of this page, and the dialogs that it needs: a confirmation and a key. Keys stay in this tab.
 
-import { button, count, dialog, el, fault, field, form, notice, quiet, renew } from "./dom.js";
+import { button, clock, count, dialog, el, fault, field, form, notice, quiet, renew } from "./dom.js";
 
 const KEY = "hubledger.key";
-const SELDOM_MS = 10_000;
+const [SELDOM_MS, SILENT_MS, LONGEST_READ_MS] = [10_000, 10_000, 60_000];
 // These routes hide what quotes an event; their twins below revealed/ show it, to those who may.
 const TWINNED = /^(dead-letters(\/.*)?|ledger\/[^/]+\/[^/]+)$/;
 const HIDDEN = "Messages are hidden: this key or account may read, but not reveal. No error, property, row or body is shown.";
+const SILENT = "the app does not answer";
 let hides = false; // the twins have refused this key
 export const BASE = new URL("../", import.meta.url).pathname; // ".../api/"
 
@@ -35,14 +36,34 @@ export async function tried(place, act) {
   }
 }
 
-/** Act again and again on a page that is seen, until it is left; what goes wrong is shown in a place, and may pass. */
+/** Act again and again on a page that is seen, until it is left. Without an answer a place says since when there is none,
+ * once for each problem, and the figures of the page fade until the next answer. */
 export async function repeat(left, everyMs, place, act) {
+  const main = document.getElementById("main");
+  let [since, said] = [null, ""];
+  const silent = (problem, at) => {
+    if (left.aborted || said === String(problem)) return;
+    [since, said] = [since ?? at, String(problem)];
+    main.classList.add("stale");
+    renew(place, el("div", { class: "matter bad", id: "stale", role: "alert" },
+      el("p", { class: "words" }, problem.status === 0 ? `No answer from the app since ${clock(since)}` : `No new figures since ${clock(since)}`),
+      el("p", { class: "detail" }, problem.status === 0 ? "What you see below is older than that." : problem.detail ?? String(problem))));
+  };
+  left.addEventListener("abort", () => main.classList.remove("stale"));
   while (!left.aborted) {
+    const asked = new Date();
+    const late = document.hidden ? 0 : setTimeout(silent, SILENT_MS, new Problem(0, { detail: SILENT }), asked);
     try {
-      if (!document.hidden) await act();
+      if (!document.hidden) {
+        await act();
+        [since, said] = [null, ""];
+        if (!left.aborted) main.classList.remove("stale");
+      }
     } catch (problem) {
       if (problem.needsKey) throw problem;
-      renew(place, fault(problem));
+      silent(problem, asked);
+    } finally {
+      clearTimeout(late);
     }
     await new Promise((resolve) => { setTimeout(resolve, everyMs); });
   }
@@ -103,9 +124,10 @@ async function send(path, options) {
   const key = sessionStorage.getItem(KEY);
   const headers = { ...options.headers, ...(key ? { "x-functions-key": key } : {}) };
   try {
-    return await fetch(BASE + path, { ...options, headers, credentials: "same-origin", cache: "no-store" });
+    const signal = options.method ? null : AbortSignal.timeout(LONGEST_READ_MS); // a change is never given up
+    return await fetch(BASE + path, { ...options, headers, signal, credentials: "same-origin", cache: "no-store" });
   } catch {
-    throw new Problem(0, { detail: "the app does not answer" });
+    throw new Problem(0, { detail: SILENT });
   }
 }
 

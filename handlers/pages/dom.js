@@ -51,6 +51,9 @@ export function instant(text) {
   return el("time", { datetime: text, title: text }, text.replace("T", " ").replace(/(\.\d+)?Z$/, " UTC"));
 }
 
+/** Show the time of day of an instant, which may have seconds. */
+export const clock = (at, isExact = true) => `${new Date(at).toISOString().slice(11, isExact ? 19 : 16)} UTC`;
+
 const UNITS = [[86_400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 
 /** Say how long ago an instant is, or in how long it comes; `now` in milliseconds. */

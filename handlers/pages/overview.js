@@ -1,7 +1,7 @@
 // The first screen: what needs an operator, the balance of the ledger, lag and rate, and the partitions.
 
 import { get, open, repeat, seldom } from "./api.js";
-import { ago, badge, button, capital, card, count, duration, el, facts, fault, grouped, instant, letterAt, numbersOf,
+import { ago, badge, button, capital, card, clock, count, duration, el, facts, fault, grouped, instant, letterAt, numbersOf,
   plural, positionOf, quiet, relative, renew, svg, table, taskAt, wordOf } from "./dom.js";
 import { guideAt } from "./guides.js";
 import { runsOfApp } from "./runs.js";
@@ -16,14 +16,14 @@ export async function overview(place, left) {
   const partitions = el("div", {});
   const trouble = el("div", {});
   const minutes = minutesOfApp();
-  const summed = runsOfApp();
+  const [summed, running, isLasting] = [runsOfApp(), runningTasks(), lasting()];
   place.append(el("h1", {}, "Overview"), trouble, lead, stopped, top, charts, partitions, auditing());
   await repeat(left, EVERY_MS, trouble, async () => {
-    const [read, found, newest] = await Promise.all([get("status"), minutes(), summed()]);
+    const [read, found, newest, tasks] = await Promise.all([get("status"), minutes(), summed(), running()]);
     const status = await withDetails(read);
     if (left.aborted) return;
     trouble.replaceChildren();
-    needs(lead, status, newest);
+    needs(lead, status, { runs: newest, tasks, minutes: found.minutes, late: status.partitions.filter(isLasting(status)) });
     renew(stopped, stops(status));
     renew(top, balance(status, newest), letters(status));
     renew(charts, ...overTime(found, status.lag));
@@ -163,42 +163,74 @@ function audited(done) {
     done.faults.length ? table("Faults", columns, done.faults) : null);
 }
 
-const LATE_SECONDS = 300; // as the alert `lag` by default
+const LATE_SECONDS = 60;
+const ALERT_SECONDS = 300; // as the alert `lag` by default
 const FEW = 3; // partitions of a line that are named
 const SHOWN = 8; // partitions of a row that are named
 
-// A reason of stops: what it means, and what to do.
+// A reason of stops: what it means, what to do, and when the stop ends.
 const STOPS = {
-  incarnation: "The hub is not the one that the stream was read from. Open the next incarnation of the stream, as the guide says.",
-  outage: "Most events of a batch fail, so nothing of it is written. Repair what the events need, such as a table or a service, or deploy the last version that worked: the next attempt ends the stop.",
-  store: "The database fails again and again on one batch: the detail has its error. Clear what blocks it.",
-  trigger: "The host delivers no more events of this partition. The app's own reader brings it level once a minute.",
-  erasure_key: "An erasure needs its key to tell which events are forgotten: set ERASURE_KEY_BEFORE. Events that reached the hub since are taken.",
-  held: "Too many events wait for an open letter of the same key. Retry or discard the letters that they wait for, never the held ones.",
+  incarnation: "The hub is not the one that the stream was read from. Open the next incarnation of the stream, as the guide says: that ends the stop.",
+  outage: "Repair what the events need, such as a table or a service, or deploy the last version that worked: the first batch in which most events succeed ends the stop.",
+  store: "The database fails again and again on one batch: the detail has its error. Clear what blocks it: the next batch that is written ends the stop.",
+  trigger: "The host delivers no more events of this partition. The app's own reader brings it level once a minute, until the host delivers again.",
+  erasure_key: "An erasure needs its key to tell which events are forgotten: set ERASURE_KEY_BEFORE. Events that reached the hub since are taken, and older ones wait.",
+  held: "Too many events wait for an open letter of the same key. Retry or discard the letters that they wait for, never the held ones: the partition then goes on.",
 };
+const GOING_ON = ["trigger", "erasure_key"]; // events of these stops are written
+
+/** Return true if the patience of the fuse is used up: the partition goes on, and its failing events become letters. */
+const isAccepting = (stop) => stop.patience > 0 && stop.attempts >= stop.patience;
+
+/** Group stops that have one reason and one error, whatever the values in its message. */
+const alike = (stops) => [...Map.groupBy(stops, (one) => JSON.stringify(
+  [one.reason, isAccepting(one), one.failure ?? alikeIn(one).replaceAll(/\d+/g, "…")])).values()];
+
+const sum = (group, name) => group.reduce((so, one) => so + one[name], 0);
+const earliest = (group) => instant(group.map((one) => one.stopped_at).sort()[0]).textContent;
+
+/** Say of stops of one reason and one error: the error and its share, since when, until when, and what to do. */
+function stopWords(group) {
+  const [one] = group;
+  const said = one.tried ? `${count(sum(group, "failed"))} of ${plural(sum(group, "tried"), "event")} fail, most with ${one.failure}. ` : "";
+  if (isAccepting(one)) {
+    return `${said}Since ${earliest(group)}. The ${plural(one.patience, "attempt")} of the fuse are used up, so its failing events become letters now: ${count(sum(group, "letters"))}. ${STOPS.outage} Then retry the letters.`;
+  }
+  const until = one.patience > 0 ? ` Attempt ${attempts(group)} of ${one.patience}: nothing is written. After the last one, failing events become letters.` : "";
+  return `${said}Since ${earliest(group)}.${until} ${STOPS[one.reason] ?? ""}`;
+}
+
+/** Name the attempts of stops: the least and the most. */
+function attempts(group) {
+  const all = group.map((one) => one.attempts);
+  const [least, most] = [Math.min(...all), Math.max(...all)];
+  return least === most ? count(most) : `${count(least)} to ${count(most)}`;
+}
 
 /** Return the newest run of each aggregate, if its rows differ from the ledger. */
 const faulty = (runs) => [...Map.groupBy(runs.filter((one) => one.quality), (one) => one.job).values()]
   .map(([newest]) => newest).filter((one) => one.quality.fault);
 
 /** Return the lines: [tone, words, where the button goes, its word, the section of the runbook, a detail]. */
-function matters(status, runs) {
+function matters(status, { runs, tasks, minutes, late }) {
   const found = [];
-  const reasons = Map.groupBy(status.partitions.flatMap((one) => one.stops), (one) => one.reason);
+  const stopped = status.partitions.flatMap((one) => one.stops);
   const uneven = status.partitions.filter((one) => !one.balanced);
   if (!status.ledger_balanced || uneven.length) {
     const where = uneven.length === 1 ? ` in partition ${uneven[0].partition_id}` : uneven.length ? ` in ${plural(uneven.length, "partition")}` : "";
     found.push(["bad", `The ledger does not balance${where}`, "[aria-label=Audit]", "Audit it", "ledger-unbalanced"]);
   }
-  for (const [reason, stops] of reasons) {
-    found.push(["bad", `${namedOf(stops)} stopped: ${reason}`, "#stopped", "Show", reason in STOPS ? reason : "stop-recorded", STOPS[reason]]);
+  for (const group of alike(stopped)) {
+    const [{ reason }] = group;
+    const verb = idsOf(group).length === 1 ? "goes" : "go";
+    const words = isAccepting(group[0]) ? `${namedOf(group)} ${verb} on: failing events become letters` : `${namedOf(group)} stopped: ${reason}`;
+    found.push(["bad", words, "#stopped", "Show", reason in STOPS ? reason : "stop-recorded", stopWords(group)]);
   }
-  const standing = status.standing.filter(({ partition_id: id }) => !status.partitions.some((one) => one.partition_id === id && one.stops.length));
-  if (standing.length) {
-    const faults = [...new Set(standing.map((one) => one.fault).filter(Boolean))];
-    const why = faults.length ? ` The last error of its batches: ${faults.join(", ")}.` : "";
-    const verb = standing.length === 1 ? "stands" : "stand";
-    found.push(["bad", `${namedOf(standing)} ${verb}`, "[aria-label=Partitions]", "Show", "partition-stopped", `Events wait, and no batch is committed since ${instant(standing.map((one) => one.since).sort()[0]).textContent}.${why}`]);
+  const standing = status.standing.filter(({ partition_id: id }) => !stopped.some((one) => one.partition_id === id));
+  for (const [fault, group] of Map.groupBy(standing, (one) => one.fault)) {
+    const words = `${namedOf(group)} ${group.length === 1 ? "stands" : "stand"}${fault ? `: ${fault}` : ""}`;
+    const since = instant(group.map((one) => one.since).sort()[0]).textContent;
+    found.push(["bad", words, "[aria-label=Partitions]", "Show", "partition-stopped", `Events wait, and no batch is committed since ${since}.`]);
   }
   const lost = status.lost_erasure_keys;
   if (lost.length) {
@@ -215,17 +247,71 @@ function matters(status, runs) {
     const verb = exhausted === 1 ? "needs" : "need";
     found.push(["warn", `${plural(exhausted, "letter")} ${verb} you`, "#/letters?status=exhausted", "Show them", "letters-open"]);
   }
-  const late = status.partitions.filter((one) => one.lag_seconds >= LATE_SECONDS && one.stops.length === 0
-    && !standing.some(({ partition_id: id }) => id === one.partition_id));
-  if (late.length) {
-    const longest = Math.max(...late.map((one) => one.lag_seconds));
-    const words = late.length === 1 ? `Partition ${late[0].partition_id} is late by ${duration(longest)}`
-      : `${plural(late.length, "partition")} late, the longest by ${duration(longest)}`;
-    found.push(["warn", words, "[aria-label=Partitions]", "Show", "lag", "Events are written late, but none is lost. Check whether the lag grows."]);
+  const hindered = [...stopped, ...standing];
+  const slow = lagging(status, minutes, late.filter((one) => !hindered.some(({ partition_id: id }) => id === one.partition_id)), hindered.length > 0);
+  if (slow) found.push(slow);
+  const gaps = sum(status.partitions, "open_gaps");
+  if (gaps) {
+    found.push(["calm", `${plural(gaps, "gap")} ${gaps === 1 ? "is" : "are"} open`, "[aria-label=Partitions]", "Show", "events-expiring", "Events are missing in the numbers. The app asks the hub for them once a minute, and a gap closes by itself."]);
+  }
+  if (tasks.length) {
+    const kinds = [...new Set(tasks.map((one) => one.kind))].join(", ");
+    found.push(["calm", `${plural(tasks.length, "task")} ${tasks.length === 1 ? "is" : "are"} running`, "#/tasks", "Show", null, `${capital(kinds)}.`]);
   }
   if (found.length === 0 && status.numbers) found.push(["good", "All is well"]);
   return found;
 }
+
+/** Return a filter of partitions that are late, in this status and in the one before: an event that has just come to a
+ * quiet partition is not late, although the partition's last event is old. */
+function lasting() {
+  let before = null;
+  return ({ partitions }) => {
+    const now = new Set(partitions.filter((one) => one.lag_seconds >= LATE_SECONDS).map((one) => one.partition_id));
+    const lasts = before ?? now;
+    before = now;
+    return ({ partition_id: id }) => now.has(id) && lasts.has(id);
+  };
+}
+
+const PACE_MS = 300_000;
+
+/** Return the events that are written and that the lag grows by, each per second, over the last minutes that are known. */
+function paceOf(minutes) {
+  const last = minutes.at(-1);
+  if (!last || Date.now() - Date.parse(last.at) > BREAK_MS) return null;
+  const first = minutes.find((one) => Date.parse(last.at) - Date.parse(one.at) <= PACE_MS);
+  const seconds = (Date.parse(last.at) - Date.parse(first.at)) / 1000;
+  if (seconds < 60) return null;
+  const lags = minutes.slice(minutes.indexOf(first)).map((one) => one.lag);
+  const climbs = lags.length > 3 && lags.every((lag, at) => at === 0 || lag > lags[at - 1]);
+  return { lag: last.lag, climbs, written: (last.accounted - first.accounted) / seconds, grows: (last.lag - first.lag) / seconds };
+}
+
+/** Return the line of late partitions, or of a lag that takes a minute to write, or ten seconds and grows each minute; null
+ * without any. */
+function lagging(status, minutes, late, isHindered) {
+  const pace = paceOf(minutes);
+  const isBehind = pace && !isHindered && Math.min(status.lag ?? 0, pace.lag) > (pace.climbs ? 10 : LATE_SECONDS) * pace.written;
+  if (!late.length && !isBehind) return null;
+  const longest = Math.max(0, ...late.map((one) => one.lag_seconds));
+  const [isGrowing, at] = [pace?.grows > pace?.written / 100, ["[aria-label=Partitions]", "Show", "lag"]];
+  const words = late.length === 1 ? `Partition ${late[0].partition_id} is late by ${duration(longest)}`
+    : late.length ? `${plural(late.length, "partition")} late, the longest by ${duration(longest)}` : `${plural(roughly(status.lag), "event")} behind`;
+  return [longest >= ALERT_SECONDS || isGrowing ? "warn" : "calm", words, ...at, `No event is lost. ${paceWords(pace, isGrowing)}`];
+}
+
+const roughly = (number) => Number(number.toPrecision(2)); // a line that changes is read aloud again
+
+function paceWords(pace, isGrowing) {
+  if (!pace) return "The last minutes are not known, so look again whether the lag grows.";
+  const said = `Written: ${perSecond(pace.written)}. Arriving: ${perSecond(Math.max(0, pace.written + pace.grows))}. `;
+  if (isGrowing) return `${said}The lag grows: it cannot be caught up at this rate.`;
+  return pace.grows < 0 ? `${said}The lag falls: level in about ${duration(roughly(pace.lag / -pace.grows))}.` : `${said}The lag stays.`;
+}
+
+/** Return a reader of the tasks that run. */
+const runningTasks = () => seldom(async (before) => (await get("tasks", { status: "running", limit: 100 }).catch(() => ({ tasks: before }))).tasks, []);
 
 const idsOf = (stops) => [...new Set(stops.map((one) => one.partition_id))];
 
@@ -237,12 +323,12 @@ function namedOf(stops) {
 
 /** Fill a place with what needs an operator; else with "All is well", or how to send the first event. It is filled again
  * only when something has changed, so that it is read aloud once. */
-function needs(place, status, runs = []) {
-  const found = matters(status, runs);
+function needs(place, status, seen) {
+  const found = matters(status, seen);
   const now = JSON.stringify(found);
-  if (place.dataset.of === now) return;
+  if (place.dataset.of !== now) place.replaceChildren(el("div", { class: "lead" }, found.length ? found.map(line) : first(status)));
   place.dataset.of = now;
-  place.replaceChildren(el("div", { class: "lead" }, found.length ? found.map(line) : first(status)));
+  for (const node of place.querySelectorAll(".as-of")) node.textContent = `, as of ${clock(status.at)}`;
 }
 
 const first = (status) => el("div", { class: "matter" },
@@ -254,7 +340,8 @@ const first = (status) => el("div", { class: "matter" },
 function line([tone, words, to, word, heading, detail]) {
   const go = to?.startsWith("#/") ? el("a", { class: "go", href: to }, word)
     : to ? el("button", { type: "button", class: "go", onclick: () => reveal(to) }, word) : null;
-  return el("div", { class: `matter ${tone}` }, el("p", { class: "words" }, words), go,
+  const asOf = tone === "good" ? el("span", { class: "as-of", "aria-live": "off" }) : null; // it changes, and is not read aloud
+  return el("div", { class: `matter ${tone}` }, el("p", { class: "words" }, words, asOf), go,
     heading ? el("a", { class: "guide", href: guideAt("runbook", heading), target: "_blank", rel: "noopener" }, "Runbook") : null,
     detail ? el("p", { class: "detail" }, detail) : null);
 }
@@ -270,26 +357,27 @@ function reveal(at) {
 function stops(status) {
   const found = status.partitions.flatMap((one) => one.stops);
   if (found.length === 0) return null;
-  const alike = [...Map.groupBy(found, (one) => one.reason).values()];
   const columns = [
     ["Partitions", (group) => named(group, status.partitions.length)],
     ["Reason", ([one]) => el("span", { class: "badge bad" }, one.reason)],
     ["Since", (group) => ago(group.map((one) => one.stopped_at).sort()[0])],
-    ["Attempts", (group) => count(Math.max(...group.map((one) => one.attempts))), "amount"],
+    ["Attempts", (group) => `${attempts(group)}${group[0].patience > 0 ? ` of ${group[0].patience}` : ""}`, "amount"],
+    ["Letters since", (group) => count(sum(group, "letters")), "amount"],
     ["Detail", detailOf, "wide"],
   ];
-  const still = idsOf(found).length;
+  const still = idsOf(found.filter((one) => !GOING_ON.includes(one.reason) && !isAccepting(one))).length;
+  const others = idsOf(found).length - still;
   return card("Stopped partitions",
-    el("p", { class: "bad", id: "stopped", tabindex: -1 }, still === 1 ? "1 partition is stopped: its events are neither read nor written."
-      : `${count(still)} partitions are stopped: their events are neither read nor written.`),
-    table("Stopped partitions", columns, alike));
+    el("p", { class: "bad", id: "stopped", tabindex: -1 },
+      still ? `${plural(still, "partition")} ${still === 1 ? "is stopped: none of its" : "are stopped: none of their"} events is written. ` : "",
+      others ? `${plural(others, "partition")} ${others === 1 ? "goes" : "go"} on with a stop, as the lines above say.` : ""),
+    table("Stopped partitions", columns, alike(found)));
 }
 
-/** The one error of the stops of a reason, or each with its partition. */
+/** The error of stops, in the words of one of them. */
 function detailOf(group) {
-  if (group.length === 1) return group[0].detail;
-  if (new Set(group.map(alikeIn)).size === 1) return `The same error: ${alikeIn(group[0])}`;
-  return group.slice(0, SHOWN).map((one) => el("p", {}, `Partition ${one.partition_id}: ${alikeIn(one)}`));
+  const [one] = group;
+  return group.length === 1 ? one.detail : `${new Set(group.map(alikeIn)).size === 1 ? "The same error" : `As in partition ${one.partition_id}`}: ${alikeIn(one)}`;
 }
 
 /** The detail without the name of its partition. */
@@ -311,9 +399,9 @@ const MOST = 8; // partitions in trouble that are not folded
 function troublesOf(one, standing) {
   return [
     [0, one.balanced ? "" : "not balanced", "bad"],
-    [1, one.stops.length ? "stopped" : standing.has(one.partition_id) ? "stands" : "", "bad"],
+    [1, one.stops.length ? (one.stops.every(isAccepting) ? "fails" : "stopped") : standing.has(one.partition_id) ? "stands" : "", "bad"],
     [2, one.open_gaps ? plural(one.open_gaps, "open gap") : "", ""], // it heals by itself
-    [3, one.lag_seconds >= LATE_SECONDS ? `late by ${duration(one.lag_seconds)}` : "", "warn"],
+    [3, one.lag_seconds >= LATE_SECONDS ? `late by ${duration(one.lag_seconds)}` : "", one.lag_seconds >= ALERT_SECONDS ? "warn" : ""],
   ].filter(([, words]) => words);
 }
 
@@ -400,10 +488,8 @@ function chart(name, points, words, apart = Infinity) {
     el("div", { class: "up" }, [top, top / 2, 0].map((value) => el("span", {}, words(value)))),
     svg("svg", { class: "chart", ...view },
       [0, 0.5, 1].map((share) => svg("line", { x1: 0, x2: WIDTH, y1: share * HEIGHT, y2: share * HEIGHT })), lines),
-    el("div", { class: "across" }, [from, (from + to) / 2, to].map((at) => el("span", {}, clock(at)))));
+    el("div", { class: "across" }, [from, (from + to) / 2, to].map((at) => el("span", {}, clock(at, false)))));
 }
-
-const clock = (at) => `${new Date(at).toISOString().slice(11, 16)} UTC`;
 
 /** The next number above that is 1, 2 or 5 times a power of ten. */
 function rounded(value) {

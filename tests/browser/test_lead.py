@@ -1,5 +1,6 @@
 """The overview: what needs an operator, the gravest first and with the way there, then the figures and the chart."""
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from math import sin
@@ -110,12 +111,16 @@ def test_the_chart_shows_the_minutes_of_the_store_and_not_the_time_of_this_tab(o
     assert page.evaluate("window.hacked") is None
 
 
+NO_OUTAGE = {"patience": None, "failure": None, "failed": None, "tried": None, "letters": 0}
+
+
 def stopped(body: Any, reason: str, ids: range, detail: str) -> None:
     of = {one["partition_id"]: one for one in body["partitions"]}
     for id in map(str, ids):
-        said = f"telemetry/hubledger/{id}: {detail}"
+        said = f"telemetry/hubledger/{id}: {detail.replace('40', str(40 - int(id)))}"
         stop = {"partition_id": id, "reason": reason, "detail": said, "stopped_at": body["at"], "attempts": int(id) + 1}
-        of[id]["stops"] = [stop]
+        share = {"failure": "KeyError at transform.py:57", "failed": 40 - int(id), "tried": 50}
+        of[id]["stops"] = [{**stop, **NO_OUTAGE, **({"patience": 20, **share} if reason == "outage" else {})}]
     body["stops"] = len(ids)
 
 
@@ -130,6 +135,13 @@ def needy(body: Any) -> None:
 def outage(body: Any) -> None:
     needy(body)
     stopped(body, "outage", range(16), f"40 of 50 events fail: {HOSTILE}")
+
+
+def accepting(body: Any) -> None:
+    well(body)
+    stopped(body, "outage", range(3), f"40 of 50 events fail: {HOSTILE}")
+    for one in body["partitions"][:3]:
+        one["stops"][0].update(attempts=20, letters=5_034)
 
 
 def several(body: Any) -> None:
@@ -168,15 +180,17 @@ def uneven(body: Any) -> None:
     body.update(accounted=body["accounted"] - 1, written=body["written"] - 1)
 
 
+TIME = re.compile(r"\b\d\d:\d\d:\d\d UTC")
 NEEDY = "warn 3,776 letters need you"
 STATES: dict[Callable[[Any], None], list[str]] = {
-    well: ["good All is well"],
+    well: ["good All is well, as of …"],
     needy: [NEEDY],
     late: ["warn Partition 3 is late by 2 h"],
     keyless: ["bad The key of 3 subjects is lost"],
     uneven: ["bad The ledger does not balance in partition 5"],
-    standing: ["bad 15 partitions stopped: outage", "bad Partition 3 stands", NEEDY],
+    standing: ["bad 15 partitions stopped: outage", "bad Partition 3 stands: StoreUnavailable", NEEDY],
     outage: ["bad 16 partitions stopped: outage", NEEDY],
+    accepting: ["bad Partitions 0, 1, 2 go on: failing events become letters"],
     several: [
         "bad The ledger does not balance in partition 2",
         "bad Partitions 0, 1 stopped: store",
@@ -196,7 +210,7 @@ def test_the_first_lines_say_what_needs_an_operator(page: "Page", run: Run, port
             page.wait_for_selector(".matter")
             lines = page.locator(".matter").all()
             found = [f"{one.get_attribute('class')} {one.locator('.words').inner_text()}" for one in lines]
-            assert found == [f"matter {words}" for words in said]
+            assert [TIME.sub("…", one) for one in found] == [f"matter {words}" for words in said]
             largest = page.locator(".words").first.evaluate("(one) => parseFloat(getComputedStyle(one).fontSize)")
             assert max(page.evaluate(SIZES)) == largest
             for scheme in SCHEMES:
@@ -214,9 +228,14 @@ def test_stops_of_one_error_are_one_row_and_each_matter_leads_to_its_place_and_i
     told = [rows.locator(f"td[data-label={name}]").all_inner_texts() for name in ("Partitions", "Detail", "Attempts")]
     assert told == [
         ["0, 1", "2, 3, 4, 5, 6, 7, 8, 9, and 6 more"],
-        ["The same error: the log of the database is full", f"The same error: 40 of 50 events fail: {HOSTILE}"],
-        ["2", "16"],
-    ]
+        ["The same error: the log of the database is full", f"As in partition 2: 38 of 50 events fail: {HOSTILE}"],
+        ["1 to 2", "3 to 16 of 20"],
+    ], "one paragraph for one error, whatever its numbers"
+    outage = page.inner_text(".matter:has-text('stopped: outage') .detail")
+    assert (
+        TIME.sub("…", outage).startswith("441 of 700 events fail, most with KeyError at transform.py:57. Since ")
+        and "Attempt 3 to 16 of 20: nothing is written. After the last one, failing events become letters." in outage
+    )
     said = f"12,000 events had the unknown field {HOSTILE}; 1 event had other unknown fields. The app ignored them."
     assert page.inner_text("#unknown-fields") == said
     for link in page.locator(".matter a.guide").all():
@@ -238,10 +257,17 @@ def test_stops_of_one_error_are_one_row_and_each_matter_leads_to_its_place_and_i
 def in_trouble(body: Any) -> None:
     """Five partitions in trouble, and a healthy one whose end at the hub was read before its checkpoint."""
     of = {one["partition_id"]: one for one in body["partitions"]}
-    stop = {"partition_id": "9", "reason": "held", "detail": HOSTILE, "stopped_at": body["at"], "attempts": 1}
+    stop = {
+        "partition_id": "9",
+        "reason": "held",
+        "detail": HOSTILE,
+        "stopped_at": body["at"],
+        "attempts": 1,
+        **NO_OUTAGE,
+    }
     of["2"].update(lag=5_400, lag_seconds=7200.0, hub_end=str(int(of["2"]["checkpoint"]) + 5_400))
     body["lag"] = 5_400
-    of["3"]["lag_seconds"] = 299.0
+    of["3"]["lag_seconds"] = 59.0
     of["5"]["open_gaps"] = 2
     of["9"]["stops"] = [stop]
     body["standing"] = [{"partition_id": id, "since": body["at"], "fault": None} for id in ("7", "9")]
@@ -283,6 +309,72 @@ def test_trouble_comes_before_health_and_healthy_partitions_are_one_line_that_un
     assert ([end for end in ends if "read" in end], len(ends)) == (["39 read 4 s ago"], 11)
 
 
+def test_a_stop_says_until_when_it_holds_and_afterwards_that_its_events_become_letters(page: "Page") -> None:
+    changed(page, accepting)
+    detail = page.inner_text(".matter.bad .detail")
+    assert "117 of 150 events fail, most with KeyError at transform.py:57." in detail
+    assert "The 20 attempts of the fuse are used up, so its failing events become letters now: 15,102." in detail
+    assert page.inner_text("#stopped") == "3 partitions go on with a stop, as the lines above say."
+    assert page.locator("table[aria-label='Partitions in trouble'] .badge:text-is('fails')").count() == 3
+    assert not re.search("nothing.* is written|neither read nor written", page.inner_text("main"))
+
+
+def test_all_is_well_has_its_time_and_is_not_said_of_a_lag_of_open_gaps_or_of_running_tasks(
+    page: "Page", run: Run
+) -> None:
+    with_aggregation(page, runs=[])
+    changed(page, well)
+    was = page.inner_text(".matter.good")
+    assert TIME.sub("…", was) == "All is well, as of …"
+    page.wait_for_function("was => document.querySelector('.matter.good').innerText !== was", arg=was)
+
+    def behind(body: Any) -> None:
+        well(body)
+        body["lag"] = body["partitions"][3]["lag"] = 24_777
+        body["partitions"][3]["lag_seconds"] = 30.0
+        body["partitions"][5]["open_gaps"] = 2
+
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    task = {"kind": "replay", "task_id": "1", "status": "running"}
+    seen(page, "**/api/tasks?status=running*", lambda body: body.update(tasks=[task]))
+    for growth, last in ((540, "The lag grows: it cannot be caught up at this rate."), (-1_800, "about 14 min.")):
+        with run.minutes(
+            *((now - timedelta(minutes=at), 24_777 - growth * at, 99_999 - 2_460 * at) for at in range(9))
+        ):
+            changed(page, behind)
+            words = page.locator(".matter .words").all_inner_texts()
+            assert words == ["25,000 events behind", "2 gaps are open", "1 task is running"]
+            assert page.locator(".matter .detail").first.inner_text().endswith(last)
+            assert page.locator(".matter.warn").count() == (growth > 0)
+    assert "Written: 41 events/s. Arriving: 11 events/s." in page.inner_text(".lead")
+
+
+def test_an_app_that_does_not_answer_is_said_first_since_when_and_its_figures_fade(open_page: Opener, run: Run) -> None:
+    page, kept = open_page("/api/ops/icon.svg", apart=True), list[Any]()
+    page.clock.install()
+    page.goto(f"{run.address}/api/ops")
+    page.wait_for_selector("#verdict:text('Balanced')")
+    page.route(STATUS, lambda route: kept.append(route))
+    with page.expect_request(STATUS):
+        page.clock.fast_forward(2_000)
+    page.clock.fast_forward(10_000)
+    page.wait_for_selector("#stale .words:text-matches('^No answer from the app since [0-9:]{8} UTC$')")
+    stale, verdict = boxes(page, "#stale", "#verdict")
+    assert stale["y"] < verdict["y"]
+    opacity = "getComputedStyle(document.querySelector('[aria-label=Ledger]')).opacity"
+    assert float(page.evaluate(opacity)) < 0.5
+    page.unroute(STATUS)  # which lets the kept requests go on
+    page.wait_for_selector("#stale", state="detached")
+    assert page.evaluate(opacity) == "1"
+    page.route(STATUS, lambda route: route.fulfill(status=503, json={"detail": HOSTILE}))
+    page.clock.fast_forward(2_000)
+    page.wait_for_selector("#stale .words:text('No new figures since')")
+    assert HOSTILE in page.inner_text("#stale")
+    page.evaluate("location.hash = '#/letters'")
+    page.wait_for_selector("h1:text-is('Letters')")
+    assert page.locator("main.stale").count() == 0
+
+
 def test_on_a_phone_sixteen_healthy_partitions_are_two_screens_and_the_filter_is_folded(page: "Page") -> None:
     page.set_viewport_size(PHONE)
     with_aggregation(page, runs=[])
@@ -301,7 +393,7 @@ def test_a_stopped_partition_is_shown_with_its_reason_its_time_and_the_action(pa
     page.wait_for_selector("#verdict")
     assert page.locator("#stopped").count() == 0
     with run.stopped("7", {"incarnation": HOSTILE, "outage": "40 of 50 events fail", "held": "too many wait"}):
-        page.wait_for_selector("#stopped:text-is('1 partition is stopped: its events are neither read nor written.')")
+        page.wait_for_selector("#stopped:text-is('1 partition is stopped: none of its events is written.')")
         rows = page.locator("table[aria-label='Stopped partitions'] tbody tr")
         assert rows.locator("td[data-label=Reason]").all_inner_texts() == ["held", "incarnation", "outage"]
         assert rows.locator("td[data-label=Detail]").all_inner_texts()[1] == HOSTILE
