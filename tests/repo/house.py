@@ -42,7 +42,7 @@ LIMITS = {
     "import cycles": 0,
     "lines of the longest function": 60,
     "lines of the longest module": 600,
-    "lines: core and handlers": 31_520,
+    "lines: core and handlers": 31_620,
     "lines: sql": 3_950,
     "lines: hubledger": 6_745,
     "lines: jobs": 3_610,
