@@ -44,9 +44,8 @@ function standing(found, again) {
       `Paused by ${found.paused.who}: ${found.paused.reason}`) : null,
     found.waiting ? el("p", { class: "quiet", id: "waiting" }, `Waiting for its run: ${found.waiting.kind} of `
       + `${daysOf(found.waiting)}, ordered by ${found.waiting.who}: ${found.waiting.reason}`) : null,
-    works ? el("p", { class: "quiet" }, "The aggregates hold each commit up to a place in every partition, which is called "
-      + "the cut. A run computes the commits after the cut. Its windows are added slice by slice, and then the cut moves to "
-      + "its end.") : null,
+    works ? el("p", { class: "quiet" }, "A run computes the commits that are not aggregated yet, and adds their windows "
+      + "slice by slice. A window is seen whole or not at all.") : null,
     offers(found, again),
     found.history.length ? el("details", {}, el("summary", {}, "Orders"),
       table("Orders about the aggregation", ORDERS, found.history)) : null);
@@ -113,7 +112,7 @@ function inspected({ run, failures, staged_at: stagedAt }, engine, again) {
     { class: "grave" });
   return card(`Run ${count(run.number)}`,
     el("p", {}, `${run.job.replace(/^rows\./, "rows of ")} `, badge(run.status), ` attempt ${count(run.attempt)} `, stagedAt ? "with a staged result of " : "",
-      stagedAt ? ago(stagedAt) : ""),
+      stagedAt ? ago(stagedAt) : "", run.engine_job_id ? [" as the engine's job ", el("span", { class: "mono" }, run.engine_job_id)] : ""),
     run.quality ? qualityOf(run) : null,
     failures.length ? table("Failures of the run", FAILURES, failures) : el("p", { class: "quiet" }, "No failure."),
     OPEN.includes(run.status) ? el("div", { class: "row" },
@@ -125,12 +124,16 @@ function inspected({ run, failures, staged_at: stagedAt }, engine, again) {
 const qualityOf = ({ quality: found }) => el("div", { id: "quality" },
   found.fault ? el("p", { class: "fault" }, `Rows differ: ${found.fault}.`) : null,
   el("p", {}, [found.rows_ledger === null ? "Rows not known: some commits are purged" : `${plural(found.rows_ledger, "row")} by the ledger`,
-    `${count(found.rows_read)} read`, `${count(found.rows_late)} late`].join(" · ")));
+    `${count(found.rows_read)} read`, lateOf(found)].filter(Boolean).join(" · ")));
+
+/** Say how many rows arrived after their windows, which earlier runs had already written. */
+const lateOf = (found) => (found.rows_late ? `${plural(found.rows_late, "row")} came long after their window had ended` : "");
 
 const qualityCell = (found) => (found === null ? "–"
   : found.fault ? [badge("rows differ"), el("span", {}, ` ${capital(found.fault)}. `), el("a", { href: "#/" }, "Audit the ledger"),
     ` with "the rows too". `, el("a", { class: "whole", href: guideAt("runbook", "aggregation-quality"),
-    target: "_blank", rel: "noopener" }, "Runbook")] : `${count(found.rows_late)} late`);
+    target: "_blank", rel: "noopener" }, "Runbook")]
+    : [found.rows_ledger === null ? "not compared, because some commits are purged" : "same rows", lateOf(found)].filter(Boolean).join(", "));
 
 const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"],
   ["What", (one) => one.why], ["Reason of the engine", (one) => one.reason ?? "–"],
@@ -166,8 +169,8 @@ function listed(found, page, again) {
     ["Commits", (one) => count(commitsOf(one)), "amount"],
     ["Rows", (one) => rowsOf(one), "amount"],
     ["Windows", (one) => (one.windows === null ? "–" : count(one.windows)), "amount"],
-    ["Quality", (one) => qualityCell(one.quality), "wide"],
-    ["Engine", (one) => [one.engine, one.engine_job_id ? el("span", { class: "mono" }, ` ${one.engine_job_id}`) : ""]],
+    ["Against the ledger", (one) => qualityCell(one.quality), "wide"],
+    ["Engine", (one) => one.engine, "minor"],
     ["", (one) => (one.failure ? el("span", { class: "error" }, one.failure) : null), "wide"],
   ];
   const turn = (cursor, before) => { Object.assign(page, { cursor, before }); again(); };

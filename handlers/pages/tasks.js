@@ -60,8 +60,9 @@ const purge = {
   done: (found) => `${plural(found.rows, "row")} ${found.dry_run ? "counted" : "deleted"}`,
 };
 
-const NONE = { task: null, names: "", reason: "" };
-let lastCount = NONE; // the last dry run: the form is filled with it when the operator comes back
+// The last dry run of this tab: the form is filled with it when the operator comes back. The erasure forgets it.
+const COUNTED = "hubledger.counted";
+const lastCount = () => JSON.parse(sessionStorage.getItem(COUNTED)) ?? { task: null, names: "", reason: "" };
 
 /** The form of an erasure. A dry run comes first; then the same subjects can be erased, after one more question. */
 function erasuresCard() {
@@ -71,7 +72,8 @@ function erasuresCard() {
   const subjects = () => [...new Set(names.value.split("\n").map((one) => one.trim()).filter(Boolean))];
   const begin = async (dryRun, why) => {
     const task = await open("erasure", { subjects: subjects(), reason: why, dry_run: dryRun });
-    lastCount = dryRun ? { task: task.task_id, names: names.value, reason: reason.value } : NONE;
+    if (dryRun) sessionStorage.setItem(COUNTED, JSON.stringify({ task: task.task_id, names: names.value, reason: reason.value }));
+    else sessionStorage.removeItem(COUNTED);
     location.hash = taskAt(task);
   };
   const countFirst = async (event) => {
@@ -82,8 +84,8 @@ function erasuresCard() {
     text: (number) => `Rows, letters and windows of ${plural(number, "subject")} are erased, and no replay brings them back.`,
     act: async (_, why) => { await begin(false, why); return "The erasure has begun."; } });
   const erase = button("Erase", forGood, { id: "erasure-erase", class: "grave" });
-  const check = () => { erase.disabled = lastCount === NONE || names.value !== lastCount.names; };
-  [names.value, reason.value] = [lastCount.names, lastCount.reason];
+  const check = () => { erase.disabled = !names.value || names.value !== lastCount().names; };
+  [names.value, reason.value] = [lastCount().names, lastCount().reason];
   names.addEventListener("input", check);
   check();
   return card("Forget a person", el("p", { class: "quiet" },
@@ -97,11 +99,14 @@ function byStream(found) {
   const [parts, letters] = [found.partitions, found.letters_found].map((all) => Map.groupBy(all, (one) => one.stream ?? ""));
   const more = found.letters > found.letters_found.length ? `the first ${count(found.letters_found.length)} of ` : "";
   const positions = (all) => all.flatMap((one, at) => [at ? ", " : "", one.stream ? positionOf(one) : el("a", { href: letterAt(one), class: "whole" }, positionOf(one))]);
-  const columns = [["Partition", (one) => one.partition_id], ["Next", (one) => grouped(one.next), "amount"], ["Last", (one) => grouped(one.last), "amount"]];
+  const isThrough = (one) => BigInt(one.next) > BigInt(one.last);
+  const columns = [["Partition", (one) => one.partition_id],
+    ["Searched", (one) => (isThrough(one) ? `all, up to ${grouped(one.last)}` : `up to ${grouped(BigInt(one.next) - 1n)} of ${grouped(one.last)}`)]];
   const streams = [...parts.keys()].sort();
   return [found.letters_found.length ? card("Letters that mention them", quiet(capital(`${more}${plural(found.letters, "letter")}`)),
     streams.filter((name) => letters.has(name)).map((name) => el("p", { class: "found" }, name ? `${name}: ` : "", positions(letters.get(name))))) : null,
-  card("By stream", streams.map((name) => [name ? el("h3", {}, name) : null, table(name || "Partitions", columns, inOrder(parts.get(name)))]))];
+  card("By stream", el("details", {}, el("summary", {}, `${count(found.partitions.filter(isThrough).length)} of ${plural(found.partitions.length, "partition")} searched`),
+    streams.map((name) => [name ? el("h3", {}, name) : null, table(name || "Partitions", columns, inOrder(parts.get(name)))])))];
 }
 
 const erasure = {
@@ -110,7 +115,11 @@ const erasure = {
   title: (found) => (found.dry_run ? "Dry run: nothing is erased" : `Erasure of ${plural(found.subjects, "subject")}`),
   done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`,
   notes: (found) => (found.notes.length ? el("ul", { class: "quiet" }, found.notes.map((one) => el("li", {}, one))) : null),
-  actions: (found) => (found.status === "done" && found.task_id === lastCount.task ? el("a", { href: "#/tasks" }, "Erase what was counted") : null),
+  facts: (found) => [[["By table", plain(found.tables)], found.most_rows === null ? null : ["Rows, at most", count(found.most_rows)],
+    ["Reasons and errors that name them", count(found.reasons)], ["Events staged for a replay", count(found.staged)],
+    ["Rows that a replay had taken away", count(found.retracted)], ["Events in the results of dry runs", count(found.diffs)]]],
+  actions: (found) => (found.status === "done" && found.dry_run ? el("a", { href: "#/tasks?erase" },
+    found.task_id === lastCount().task ? "Erase what was counted" : "To erase, enter the subjects and count again") : null),
 };
 
 const verdict = (found) => (found.faults.length ? plural(found.faults.length, "fault") : found.ended_at ? "no fault" : "no fault so far");
@@ -201,8 +210,9 @@ export async function tasks(place, left, asked = "") {
   const given = new URLSearchParams(asked);
   const chosen = Object.fromEntries([...given].filter(([name]) => ["kind", "status"].includes(name)));
   const [filter, found] = [el("div", {}), el("div", {})];
-  const parts = [card("Tasks", filter, found), newReplay(given)];
-  place.append(el("h1", {}, "Tasks"), ...(given.has("first") ? parts.reverse() : parts), purgesCard(), erasuresCard());
+  const parts = { list: card("Tasks", filter, found), first: newReplay(given), purge: purgesCard(), erase: erasuresCard() };
+  const asks = Object.keys(parts).find((name) => given.has(name)) ?? "list"; // a link leads to its form
+  place.append(el("h1", {}, "Tasks"), parts[asks], ...Object.values(parts).filter((one) => one !== parts[asks]));
   let at = ["", []];
   const show = async (...to) => {
     if (to.length) at = to;
