@@ -199,8 +199,13 @@ def brief(value: Any, most: int = 12) -> str:
     if isinstance(value, dict):
         shown = ", ".join(f"{name}={brief(one)}" for name, one in list(value.items())[:most])
         return printable(shown)
-    text = text_of(value) if not isinstance(value, list) else printable(str(value))
-    return text if len(text) <= 80 else f"{text[:79]}…"
+    return cut(str(value) if isinstance(value, list) else value, CELL)
+
+
+def cut(value: object, most: int = WIDE) -> str:
+    """Return a text in one line, cut."""
+    text = text_of(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def safe_json(text: str) -> str:
@@ -270,17 +275,20 @@ _TONES = {
     BAD: ("exhausted", "failed", "stopped", "dead_lettered"),
 }
 _TONE_OF = {word: tone for tone, words in _TONES.items() for word in words}
-_SHOWN = re.compile(r"(?:(?P<name>[^=]*)=)?(?P<path>[\w.]+)(?P<marks>[#~?@*%&!^]*)")
+_SHOWN = re.compile(r"(?:(?P<name>[^=]*)=)?(?P<path>[\w.]+)(?P<marks>[#~?+@*%&!^]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. A `wide` one is left out where the columns do not fit, an `optional` one without values."""
+    """A column of a table. A `wide` one is left out where the columns do not fit, an `optional` one without values. A
+    `roomy` one has the room that the others leave, which are then on one line.
+    """
 
     name: str
     number: bool = False
     wide: bool = False
     optional: bool = False
+    roomy: bool = False
 
 
 def toned(value: object) -> Text:
@@ -350,14 +358,17 @@ class Output:
             return Group(*([Text(title, style="bold")] if title else []), Text("none", style=QUIET))
         held = [[one.name, *(row[at].plain for row in cells)] for at, one in enumerate(columns)]
         widths = [3 + max(map(cell_len, texts)) for texts in held]  # with the space after it
+        share = self.console.width * 2 // 5  # of a roomy column, at least
+        widths = [min(each, share) if one.roomy else each for each, one in zip(widths, columns, strict=True)]
         kept = [at for at, one in enumerate(columns) if not one.optional or {*held[at][1:]} != {NOTHING}]
         for at in reversed(range(len(columns))):
             if at in kept and columns[at].wide and sum(widths[each] for each in kept) > self.console.width:
                 kept.remove(at)
-        made = titled(title)
+        made, has_room = titled(title), sum(widths[each] for each in kept) <= self.console.width
         for at in kept:
             name, justify = columns[at].name, "right" if columns[at].number else "left"
             is_whole = name in COPIED and widths[at] <= self.console.width // 2
+            is_whole = is_whole or (has_room and not columns[at].roomy)
             made.add_column(Text(name), justify=justify, overflow="fold", no_wrap=is_whole)  # type: ignore[arg-type]
         for row in cells:
             made.add_row(*(row[at] for at in kept))
@@ -367,10 +378,11 @@ class Output:
         """Make a table of an answer's objects.
 
         `shown` has a word for each column, `path` or `name=path`. Marks after it: # a number, ~ a wide column, ? an
-        optional one, @ an instant, * a status, % a value in one line, & a text of several lines, ! a fault, ^ a claim.
+        optional one, + a roomy one, @ an instant, * a status, % a value in one line, & a text of several lines,
+        ! a fault, ^ a claim.
         """
         words = _words(shown)
-        columns = [Column(_name(one), *(mark in one["marks"] for mark in "#~?")) for one in words]
+        columns = [Column(_name(one), *(mark in one["marks"] for mark in "#~?+")) for one in words]
         return self.table(columns, [[self._value(each, one, self.when) for one in words] for each in values], title)
 
     def stated(self, shown: str, value: Mapping[str, Any]) -> dict[str, object]:
@@ -386,6 +398,7 @@ class Output:
             "@": instant_of,
             "*": toned,
             "%": brief,
+            "+": cut,
             "&": lambda text: Text(lines_of(str(text))),
             "!": lambda text: Text(text_of(text), style=BAD),
             "^": lambda holds: yes_or_no(holds, "ok", "NOT BALANCED"),

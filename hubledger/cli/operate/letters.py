@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hubledger.cli.operate.command import At, Everything, begun
-from hubledger.cli.output import WRITTEN, Output, UsageFault, brief, lines_of, moment, place_of, program, text_of
+from hubledger.cli.output import WRITTEN, Output, UsageFault, cut, lines_of, moment, place_of, program, text_of
 from hubledger.cli.remote.client import AppAnswer, Refusal
 
 MOST_CAUSES = 100  # of an answer
@@ -64,7 +64,7 @@ def messages_of(at: At, query: Mapping[str, str]) -> dict[str, str]:
 def message_of(group: Mapping[str, Any]) -> str:
     """Return the message of a cause in a line, with some of the values that stand in its gaps."""
     examples = f" (e.g. {', '.join(group['examples'])})" if group["examples"] else ""
-    return brief(f"{group['template']}{examples}")
+    return cut(f"{group['template']}{examples}")
 
 
 def groups_of(at: At, query: dict[str, Any], must_reveal: bool) -> AppAnswer:
@@ -79,8 +79,8 @@ def groups_of(at: At, query: dict[str, Any], must_reveal: bool) -> AppAnswer:
 
 
 COLUMNS = (
-    "partition=partition_id, number=sequence_number#, status*, class=error_class, error type=type~, cause~, attempts#~,"
-    " failed=failed_at@, due=due_at@~?, error=message%?"
+    "partition=partition_id, number=sequence_number#, status*, error=message+, failed=failed_at@~, class=error_class~,"
+    " cause~, attempts#~, due=due_at@~?"
 )
 
 
@@ -226,9 +226,8 @@ def table_of(
     rows = [
         {
             **one,
-            "type": short_type(one["error_type"]),
             "cause": (cause := cause_of(one)),
-            "message": one["error"] or known.get(one["fingerprint"], known.get(cause)),
+            "message": said_by(one, one["error"] or known.get(one["fingerprint"], known.get(cause))),
         }
         for one in letters
     ]
@@ -268,15 +267,14 @@ def causes_table(out: Output, groups: list[Mapping[str, Any]]) -> RenderableType
     rows = [
         {
             **one,
-            "type": short_type(one["sample"]["error_type"]),
+            "error": said_by(one["sample"], one["template"] and message_of(one)),
             "place": place_of(one["sample"]),
-            "such": ", ".join(one["examples"]),
         }
         for one in groups
     ]
     return out.listing(
-        "cause=fingerprint, letters#, open#, class=sample.error_class, error type=type, first=first_failed_at@~,"
-        " last=last_failed_at@~, sample=place, error=template%?, values=variants#~, e.g.=such%~?",
+        "error+, letters#, open#~, cause=fingerprint, sample=place~, class=sample.error_class~, last=last_failed_at@~,"
+        " first=first_failed_at@~, values=variants#~",
         rows,
     )
 
@@ -332,6 +330,11 @@ def attempts_table(out: Output, history: list[Mapping[str, Any]]) -> RenderableT
     rows = [{**one, "type": short_type(one["error_type"])} for one in history]
     shown = "attempt#, kind, status*, done=done_at@, by=done_by, why~?, error type=type~?, error%?"
     return out.listing(shown, rows, "attempts")
+
+
+def said_by(letter: Mapping[str, Any], message: str | None) -> str:
+    """Return the error of a letter: its type, and its message for who may see it."""
+    return ": ".join(filter(None, (short_type(letter["error_type"]), message)))
 
 
 def short_type(name: str | None) -> str:

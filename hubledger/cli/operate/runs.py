@@ -30,7 +30,7 @@ Since = Annotated[
     str | None, typer.Option(metavar="DAY", help="The first day in UTC: 2026-02-01, today, yesterday or -3d.")
 ]
 Until = Annotated[str | None, typer.Option(metavar="DAY", help="The last day; default: no end.")]
-_COLUMNS = "run=run_id, number#, kind~, status*, attempt#~, planned=planned_at@, closed=closed_at@~, rows#~, failure~?"
+_COLUMNS = "run=run_id, number#, status*, failure+?, rows#~, planned=planned_at@~, kind~, attempt#~, closed=closed_at@~"
 
 
 _SAID = {

@@ -170,7 +170,7 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app has
 KindName = Literal["replay", "redrive", "purge", "audit", "erasure"]
 _Kind = Annotated[KindName | None, typer.Option("--kind", help="One kind. Default: all.")]
 _Status = Annotated[TaskStatus | None, typer.Option("--status", help="One status. Default: all.")]
-_COLUMNS = "id=task_id, kind=is, status*, done#, total#, requested=requested_at@~, by=requested_by~, reason~, fault~?"
+_COLUMNS = "id=task_id, kind=is, status*, done#~, total#~, requested=requested_at@~, by=requested_by~, reason~, fault+?"
 
 
 def list_tasks(

@@ -11,9 +11,9 @@ LATE = timedelta(hours=20)
 def cause(error: str) -> dict[str, str]:
     """Return where the table of causes shows the cause of an error, and the letter that is its sample."""
     return {
-        "CAUSE": rf"([0-9a-f]{{16}}) .*{error}",
-        "PARTITION": rf"{error}.*? (\d+)/\d+",
-        "NUMBER": rf"{error}.*? \d+/(\d+)",
+        "CAUSE": rf"{error}.* ([0-9a-f]{{16}}) ",
+        "PARTITION": rf"{error}.*? (\d+) / \d+",
+        "NUMBER": rf"{error}.*? \d+ / (\d+)",
     }
 
 

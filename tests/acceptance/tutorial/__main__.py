@@ -151,7 +151,7 @@ def front_page(walk: Walk) -> None:
 
 
 def row_of(table: str) -> tuple[str, str, str]:
-    found = re.search(r"^ ([0-9a-f]+) .* (\d+) / ([\d,]+) ", table, re.M)
+    found = re.search(r"^ \w.* ([0-9a-f]{4,}) +(\d+) / ([\d,]+) ", table, re.M)
     return (found[1], found[2], found[3]) if found else ("none", "none", "none")
 
 

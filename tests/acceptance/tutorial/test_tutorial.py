@@ -137,7 +137,7 @@ def the_causes(walk: Walk) -> dict[str, str]:
     assert re.search(r"letters open +3 \(exhausted 3\)", status)
     assert "coupon in 1 event" in status
     walk.take(f"{HUBLEDGER} letters causes --status exhausted", f"Next: {HUBLEDGER} letters causes --status exhausted")
-    listed = re.findall(r"^ ([0-9a-f]{16}) +1 +1 +poison +PoisonEvent +(\d+) / (\d+)", walk.shown, re.M)
+    listed = re.findall(r"^ PoisonEvent.* +1 +1 +([0-9a-f]{16}) +(\d+) / (\d+) +poison", walk.shown, re.M)
     assert len(listed) == 3
     assert "Next: bin/hubledger letters show {1} {2} --body text\n".format(*listed[0]) in walk.shown
     found = {}

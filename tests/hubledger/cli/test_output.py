@@ -117,6 +117,20 @@ def test_a_narrow_table_leaves_out_a_column_and_breaks_no_row_and_an_empty_optio
     assert shown(capsys, []) == ["none"]
 
 
+def test_a_roomy_column_takes_what_the_others_leave_which_stay_on_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"error": "word " * 30, "id": "0123456789", "when": "an hour ago"}]
+    for width, is_whole in (60, True), (30, False):
+        monkeypatch.setenv("COLUMNS", str(width))
+        out = Output(colour=False)
+        out.show(out.listing("error+, id, when~", rows))
+        lines = [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
+        assert ("an hour ago" in lines[2], "when" in lines[0]) == (is_whole, is_whole), width
+        assert max(map(len, lines)) <= width and "0123456789" in lines[2], width
+        assert " ".join(lines).count("word") == 30, width
+
+
 def test_a_script_sees_no_lines_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     Output(as_json=True).say("There are more.")
     Output(as_json=True).json('{"a":1}')

@@ -604,3 +604,16 @@ def test_what_an_output_names_next_can_be_pasted_as_it_is(
 def test_without_a_terminal_a_change_needs_its_reason(ask: Ask) -> None:
     found = ask(f"letters retry --cause {TABLE} --yes")
     assert (found.code, found.requests, "Missing option '--reason'" in found.err) == (2, [], True)
+
+
+@pytest.mark.parametrize("may_reveal", [True, False])
+def test_the_error_comes_first_and_has_the_room_that_fewer_columns_leave(
+    may_reveal: bool, monkeypatch: pytest.MonkeyPatch, ask: Ask
+) -> None:
+    for width in (60, 80):
+        monkeypatch.setenv("COLUMNS", str(width))
+        head, _, first, *more = ask("letters causes", app((TABLE,), may_reveal=may_reveal)).out.splitlines()[1:]
+        assert head.split()[:2] == ["error", "letters"], width
+        assert re.fullmatch(rf" ERROR_TYPE.* 1,234,567 .*{TABLE}.*", first), first
+        said = " ".join(" ".join(one[: head.index("letters") - 3] for one in [first, *more]).split())
+        assert said.startswith("ERROR_TYPE: no such kind: … (e.g. lamp, desk)" if may_reveal else "ERROR_TYPE"), said
