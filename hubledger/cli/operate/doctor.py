@@ -30,11 +30,12 @@ _Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with new li
 
 
 class Diagnosis(NamedTuple):
-    """A part of the app, its state, and what to do about it."""
+    """A part of the app, its state, and what to do about it, with the next command, where there is one."""
 
     part: str
     state: str
     said: str
+    next: str = ""
 
 
 def doctor(at: At) -> int:
@@ -55,6 +56,7 @@ def doctor(at: At) -> int:
         styles = {"ok": GREEN, "look": WARNING, "wrong": BAD}
         rows = [[one.part, Text(one.state, style=styles[one.state]), one.said] for one in found]
         at.out.show(at.out.table((Column("part"), Column("state"), Column("what")), rows))
+        at.out.say(*dict.fromkeys(f"Next, for {one.part}: {one.next}" for one in found if one.next))
     return UNHEALTHY if any(one.state == "wrong" for one in found) else GOOD
 
 
@@ -87,12 +89,12 @@ def _findings(at: At) -> Iterator[Diagnosis]:
         return
     engine, failed = str(found["engine"]), any(one["failure"] for one in found["runs"])
     if found["paused"]:
-        resume = f"{program()} runs resume"
-        yield Diagnosis("engine", "look", f"{engine}, paused by {text_of(found['paused']['who'])}: {resume}")
+        said = f"{engine}, paused by {text_of(found['paused']['who'])}"
+        yield Diagnosis("engine", "look", said, f"{program()} runs resume")
     elif engine == "none":
         yield Diagnosis("engine", "ok", "none: nothing is summed")
     elif failed:
-        yield Diagnosis("engine", "look", f"{engine}, the last run failed: {program()} runs list")
+        yield Diagnosis("engine", "look", f"{engine}, the last run failed", f"{program()} runs list")
     else:
         yield Diagnosis("engine", "ok", engine)
 
@@ -101,24 +103,26 @@ def _of_status(status: Any) -> Iterator[Diagnosis]:
     hub = f"{status['event_hub']}, {counted(status['lag'] or 0, 'event')} behind"
     yield Diagnosis("hub", *(("wrong", text_of(status["hub_fault"])) if status["hub_fault"] else ("ok", hub)))
     even = f"{text_of(status['accounted'])} of {text_of(status['numbers'])} numbers are accounted for"
-    audit = f"{even}: {program()} ledger audit"
-    yield Diagnosis("ledger", *(("ok", even) if status["ledger_balanced"] else ("wrong", audit)))
+    audit = ("wrong", even, f"{program()} ledger audit")
+    yield Diagnosis("ledger", *(("ok", even) if status["ledger_balanced"] else audit))
     reasons = sorted({stop["reason"] for one in status["partitions"] for stop in one["stops"]})
     if reasons:
         stops = f"{counted(status['stops'], 'stop')} by {', '.join(reasons)}"
-        yield Diagnosis("stops", "wrong", f"{stops}: {program()} status")
+        yield Diagnosis("stops", "wrong", stops, f"{program()} status")
     if status["standing"]:
         named = ", ".join(f"{one['partition_id']} ({one['fault'] or 'no error'})" for one in status["standing"])
-        yield Diagnosis("stops", "wrong", f"events wait, and partitions stand: {text_of(named)}: {program()} status")
+        said = f"events wait, and partitions stand: {text_of(named)}"
+        yield Diagnosis("stops", "wrong", said, f"{program()} status")
     elif not reasons:
         yield Diagnosis("stops", "ok", "no partition is stopped or stands")
     lost = status["lost_erasure_keys"]
     subjects = counted(sum(one["subjects"] for one in lost), "subject")
-    said = f"{subjects} were erased with a key that the app does not have: set ERASURE_KEY_BEFORE, or {program()} erase"
-    yield Diagnosis("erasures", *(("wrong", f"{said} forget-key") if lost else ("ok", "the app has the key of each")))
+    said = f"{subjects} were erased with a key that the app does not have: set ERASURE_KEY_BEFORE, or forget the key"
+    forget = ("wrong", said, f"{program()} erase forget-key")
+    yield Diagnosis("erasures", *(forget if lost else ("ok", "the app has the key of each")))
     exhausted = status["letters"]["exhausted"]
-    said = f"{counted(exhausted, 'letter')} that nothing retries any more: {program()} {GIVEN_UP}"
-    yield Diagnosis("letters", "look", said) if exhausted else Diagnosis("letters", "ok", "none waits for you")
+    given_up = ("look", f"{counted(exhausted, 'letter')} that nothing retries any more", f"{program()} {GIVEN_UP}")
+    yield Diagnosis("letters", *(given_up if exhausted else ("ok", "none waits for you")))
     for one in status["unknown_fields"]:
         name = one["name"] or "others"
         yield Diagnosis("fields", "look", f"{counted(one['events'], 'event')} had the unknown field {text_of(name)}")

@@ -67,7 +67,7 @@ def with_errors(at: At, value: Mapping[str, Any]) -> Mapping[str, Any]:
     except Refusal as refusal:
         if refusal.status not in (401, 403):
             raise
-        at.out.note("The errors of the stops are hidden: this key or account may not reveal what events hold.")
+        at.out.note("Words of errors are hidden: this key or account may not reveal what events hold.")
         return value
     by_partition = [
         {**one, "stops": [stop for stop in found if stop["partition_id"] == one["partition_id"]]}
@@ -76,13 +76,18 @@ def with_errors(at: At, value: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**value, "partitions": by_partition}
 
 
-# The command that shows more of a stop. The others are stops by an error: the log has it whole.
-_NEXT = {"incarnation": "streams next-incarnation", "held": "letters causes", "erasure_key": "doctor"}
+# The command that shows more of a stop, "" for one whose events become letters. The others have an error in the log.
+_NEXT = {
+    "incarnation": "streams next-incarnation",
+    "erasure_key": "doctor",
+    **dict.fromkeys(("held", ""), "letters causes"),
+}
 
 
 def next_of(value: Mapping[str, Any]) -> str | None:
     """Return the next command for the worst thing of a status: a stop, a fault of the ledger, letters."""
-    reasons = [stop["reason"] for one in value["partitions"] for stop in one["stops"]]
+    stops = [stop for one in value["partitions"] for stop in one["stops"]]
+    reasons = ["" if one["patience"] and one["attempts"] >= one["patience"] else one["reason"] for one in stops]
     if reasons or value["standing"]:
         return next((_NEXT[one] for one in reasons if one in _NEXT), "logs")
     if not value["ledger_balanced"]:

@@ -70,6 +70,15 @@ def test_each_part_of_an_app_has_a_line_that_says_whether_it_is_wrong(diagnose: 
     assert diagnose({**GOOD, "version": "9.0"})[1]["app"] == "look"
 
 
+def test_the_next_commands_of_a_diagnosis_are_lines_of_their_own_to_paste(
+    monkeypatch: pytest.MonkeyPatch, ask: Ask
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = ask("doctor").out.splitlines()
+    named = [one.partition(": bin/hubledger ")[2] for one in lines if ": bin/hubledger " in one]
+    assert named == ["status", "erase forget-key", "letters causes --status exhausted", "runs resume"]
+
+
 def test_a_partition_that_stands_and_a_database_that_this_code_cannot_run_on_are_told_in_the_words_of_the_app(
     diagnose: Diagnose,
 ) -> None:
