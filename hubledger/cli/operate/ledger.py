@@ -124,8 +124,8 @@ def audit(
 
     Example: bin/hubledger ledger audit --rows
     """
-    if (first or last) and not rows:
-        raise UsageFault("--first and --last are for a recount: give --rows")
+    if (first or last or no_wait) and not rows:
+        raise UsageFault("--first, --last and --no-wait are for a recount, which is a task: give --rows")
     if not rows:
         found = at.app.get("ledger/audit", {"partition_id": partition})
         value, out = found.value, at.out

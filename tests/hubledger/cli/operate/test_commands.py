@@ -256,6 +256,7 @@ def test_the_places_of_a_key_end_with_the_words_of_the_app_and_a_next_step(ask: 
     [
         ("ledger find", "give --since TIME"),
         ("ledger find --since today --key home-1", "give --since TIME"),
+        ("ledger audit --no-wait", "give --rows"),
         ("status --watch", "--json"),  # without a terminal
     ],
 )
