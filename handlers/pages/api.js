@@ -45,7 +45,8 @@ export async function repeat(left, everyMs, place, act) {
     if (left.aborted || said === String(problem)) return;
     [since, said] = [since ?? at, String(problem)];
     main.classList.add("stale");
-    renew(place, el("div", { class: "matter bad", id: "stale", role: "alert" },
+    document.getElementById("stale")?.remove();
+    place.prepend(el("div", { class: "matter bad", id: "stale", role: "alert" },
       el("p", { class: "words" }, problem.status === 0 ? `No answer from the app since ${clock(since)}` : `No new figures since ${clock(since)}`),
       el("p", { class: "detail" }, problem.status === 0 ? "What you see below is older than that." : problem.detail ?? String(problem))));
   };
@@ -57,7 +58,9 @@ export async function repeat(left, everyMs, place, act) {
       if (!document.hidden) {
         await act();
         [since, said] = [null, ""];
-        if (!left.aborted) main.classList.remove("stale");
+        if (left.aborted) return;
+        main.classList.remove("stale");
+        document.getElementById("stale")?.remove();
       }
     } catch (problem) {
       if (problem.needsKey) throw problem;

@@ -194,9 +194,9 @@ function stopWords(group) {
   const [one] = group;
   const said = one.tried ? `${count(sum(group, "failed"))} of ${plural(sum(group, "tried"), "event")} fail, most with ${one.failure}. ` : "";
   if (isAccepting(one)) {
-    return `${said}Since ${earliest(group)}. The ${plural(one.patience, "attempt")} of the fuse are used up, so its failing events become letters now: ${count(sum(group, "letters"))}. ${STOPS.outage} Then retry the letters.`;
+    return `${said}Since ${earliest(group)}. The ${plural(one.patience, "attempt")} of the fuse are used up, so failing events become letters now: ${count(sum(group, "letters"))} so far. ${STOPS.outage} Then retry the letters.`;
   }
-  const until = one.patience > 0 ? ` Attempt ${attempts(group)} of ${one.patience}: nothing is written. After the last one, failing events become letters.` : "";
+  const until = one.patience > 0 ? ` Attempts used: ${attempts(group)} of ${one.patience}. Nothing is written. After the last one, failing events become letters.` : "";
   return `${said}Since ${earliest(group)}.${until} ${STOPS[one.reason] ?? ""}`;
 }
 

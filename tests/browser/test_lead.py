@@ -234,7 +234,8 @@ def test_stops_of_one_error_are_one_row_and_each_matter_leads_to_its_place_and_i
     outage = page.inner_text(".matter:has-text('stopped: outage') .detail")
     assert (
         TIME.sub("…", outage).startswith("441 of 700 events fail, most with KeyError at transform.py:57. Since ")
-        and "Attempt 3 to 16 of 20: nothing is written. After the last one, failing events become letters." in outage
+        and "Attempts used: 3 to 16 of 20. Nothing is written. After the last one, failing events become letters."
+        in outage
     )
     said = f"12,000 events had the unknown field {HOSTILE}; 1 event had other unknown fields. The app ignored them."
     assert page.inner_text("#unknown-fields") == said
@@ -313,7 +314,7 @@ def test_a_stop_says_until_when_it_holds_and_afterwards_that_its_events_become_l
     changed(page, accepting)
     detail = page.inner_text(".matter.bad .detail")
     assert "117 of 150 events fail, most with KeyError at transform.py:57." in detail
-    assert "The 20 attempts of the fuse are used up, so its failing events become letters now: 15,102." in detail
+    assert "The 20 attempts of the fuse are used up, so failing events become letters now: 15,102 so far." in detail
     assert page.inner_text("#stopped") == "3 partitions go on with a stop, as the lines above say."
     assert page.locator("table[aria-label='Partitions in trouble'] .badge:text-is('fails')").count() == 3
     assert not re.search("nothing.* is written|neither read nor written", page.inner_text("main"))

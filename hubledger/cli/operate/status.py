@@ -87,7 +87,7 @@ _NEXT = {
 def next_of(value: Mapping[str, Any]) -> str | None:
     """Return the next command for the worst thing of a status: a stop, a fault of the ledger, letters."""
     stops = [stop for one in value["partitions"] for stop in one["stops"]]
-    reasons = ["" if one["patience"] and one["attempts"] >= one["patience"] else one["reason"] for one in stops]
+    reasons = ["" if makes_letters(one) else one["reason"] for one in stops]
     if reasons or value["standing"]:
         return next((_NEXT[one] for one in reasons if one in _NEXT), "logs")
     if not value["ledger_balanced"]:
@@ -131,7 +131,8 @@ def view(out: Output, value: Mapping[str, Any], most: int | None = None) -> Rend
     for one in shown:
         state = Text("ok", style=GREEN) if one["balanced"] else Text("NOT BALANCED", style=BAD)
         if one["stops"] or one["partition_id"] in standing:
-            state = Text("STOPPED" if one["stops"] else "STANDS", style=BAD)
+            goes_on = one["stops"] and all(map(makes_letters, one["stops"]))
+            state = Text("FAILS" if goes_on else "STOPPED" if one["stops"] else "STANDS", style=BAD)
         row = [
             one["partition_id"], one["checkpoint"], one["hub_end"], one["lag"], seconds(one["lag_seconds"]),
             one["written"], one["filtered"], one["dead_lettered"], one["held"], one["open_gaps"], state,
@@ -176,15 +177,20 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
+def makes_letters(stop: Mapping[str, Any]) -> bool:
+    """Return whether the fuse's attempts are used up: the partition goes on, and events that fail become letters."""
+    return bool(stop["patience"]) and stop["attempts"] >= stop["patience"]
+
+
 def stop_line(out: Output, stop: Mapping[str, Any]) -> Text:
     """Return a stop of a partition in a line. An outage says its error, and when or that its events become letters."""
     said = [f"partition {stop['partition_id']} stopped {out.ago(stop['stopped_at'])} by {stop['reason']}"]
     if stop["tried"]:
         said.append(f"{stop['failed']:,} of {stop['tried']:,} events fail, most with {stop['failure']}")
-    if stop["patience"] and stop["attempts"] < stop["patience"]:
-        said.append(f"held, attempt {stop['attempts']} of {stop['patience']}; then events that fail become letters")
-    elif stop["patience"]:
+    if makes_letters(stop):
         said.append(f"no longer held: events that fail become letters now, {stop['letters']:,} so far")
+    elif stop["patience"]:
+        said.append(f"held, attempt {stop['attempts']} of {stop['patience']}; then events that fail become letters")
     return Text(text_of(": ".join([*said, *([stop["detail"]] if stop["detail"] else [])])), style=BAD)
 
 

@@ -202,6 +202,11 @@ def test_a_status_names_the_error_of_a_stop_and_the_next_command_of_the_worst_th
     )
     seen = " ".join(outage.out.split())
     assert "99 of 100 events fail, most with KeyError at transform.py:57: held, attempt 4 of 10" in seen
+    assert " STOPPED " in seen
+    state["attempts"] = 10
+    accepted = " ".join(ask("status", answer).out.split())
+    assert " FAILS " in accepted and "no longer held: events that fail become letters now, 0 so far" in accepted
+    state["attempts"] = 4
     nexts = {"outage": "logs", "incarnation": "streams next-incarnation", "": "letters causes --status exhausted"}
     for reason, following in nexts.items():
         state["reason"] = reason
