@@ -76,8 +76,9 @@ def run(arguments: list[str], fail: Callable[..., int]) -> int:
         return fail(_lines(str(fault)), 2)
     except typer.TyperException as fault:
         wrong: list[Any] = getattr(fault.__cause__, "errors", list)()  # of pydantic, which Typer checks values with
-        given = f", not {wrong[0]['input']!r}" if wrong else ""
-        return fail(_lines(f"{fault.format_message()}{given}"), 2)
+        said = fault.format_message().replace(": Value error, ", ": ").rstrip(".")
+        given = f", not {wrong[0]['input']!r}" if wrong and repr(wrong[0]["input"]) not in said else ""
+        return fail(_lines(f"{said}{given}"), 2)
     except typer.Abort as fault:
         raise KeyboardInterrupt from fault
     except Interrupted as stopped:

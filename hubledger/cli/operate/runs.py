@@ -74,11 +74,10 @@ def list_runs(
     out.show(out.facts(facts), out.listing(_COLUMNS, rows))
 
 
-def _rows_of(run: Mapping[str, Any]) -> int | None:
+def _rows_of(run: Mapping[str, Any]) -> Any:
     """Return the rows that the ledger counts for a run, as the page shows them: of its result, else of its plan."""
-    counted: int | None = (run["quality"] or {}).get("rows_ledger")
-    planned: int | None = run["rows_planned"]
-    return planned if counted is None else counted
+    counted = (run["quality"] or {}).get("rows_ledger")
+    return run["rows_planned"] if counted is None else counted
 
 
 def run_named(at: At, given: str, job: str | None) -> str:
