@@ -11,6 +11,7 @@ from azure.eventhub import EventData
 from azure.eventhub._pyamqp._decode import decode_payload
 from azure.eventhub._pyamqp.aio._connection_async import Connection
 from azure.eventhub._pyamqp.aio._transport_async import AsyncTransport
+from azure.eventhub._pyamqp.constants import ConnectionState
 from azure.eventhub._pyamqp.message import Message
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 from hypothesis import given, settings
@@ -109,6 +110,7 @@ def test_an_event_without_more_is_read_as_the_sdk_reads_it(more: bytes) -> None:
         if plain is not None:
             assert decode_payload(sent) == Message(message_annotations=plain[0], data=[plain[1]]), (at, octet)
     assert (sdk_patches._plain_event(memoryview(whole)) is None) is bool(more)
+    assert not any(sdk_patches._plain_event(memoryview(whole)[:cut]) for cut in range(len(STAMPED + DATA)))
 
 
 @pytest.mark.parametrize("size", [0, 255, 256, 100_000])
@@ -267,6 +269,21 @@ async def test_a_frame_waits_for_the_task_that_has_the_connection(reading: None)
         assert await frames._read_frame(wait=MOMENT)
     assert not frames.taken
     assert not await frames._read_frame(wait=MOMENT)
+
+
+@pytest.mark.asyncio
+async def test_two_tasks_that_read_process_the_frames_in_their_order(reading: None) -> None:
+    """The SDK keeps an idle link alive from a task of its own, which reads too."""
+    frames = Frames()
+    frames.state = ConnectionState.OPENED
+    tasks = [asyncio.ensure_future(frames.listen(wait=MOMENT, batch=300)) for _ in range(2)]
+    await asyncio.sleep(0)
+    for number in range(10):
+        frames.reader.feed_data(frame(0x13, [number, 10, 0, 10]))
+        if number % 3 == 0:
+            await asyncio.sleep(0)
+    await asyncio.gather(*tasks)
+    assert [fields[0] for _, _, fields in frames.taken] == list(range(10))
 
 
 @pytest.mark.asyncio
