@@ -1,7 +1,7 @@
 // The page: it shows the part that the address names after its #, and holds the parts' common controls.
 
 import { askForKey, get, lock } from "./api.js";
-import { fault, keepTime, notice } from "./dom.js";
+import { el, fault, keepTime, notice } from "./dom.js";
 import { ledger } from "./ledger.js";
 import { letter, letters } from "./letters.js";
 import { nameStream, overview } from "./overview.js";
@@ -23,13 +23,19 @@ const PLACES = [
 /** A page of the app's room. The status names its module; the function of the same name in it draws the page. */
 const ROOM = /^#\/([a-z][a-z-]*)$/;
 
-/** Show a page of the room; an address that is none shows the overview. */
+/** Say that an address leads to no page. */
+function unknown(place) {
+  place.append(el("h1", {}, "There is no such page"), el("section", { class: "card" }, "The address names no page of this app. ",
+    el("a", { href: "#/" }, "Overview")));
+}
+
+/** Show a page of the room. */
 const ofRoom = (name) => async (place, left) => {
   const status = await get("status");
   nameStream(status);
   mark(name);
   const page = status.room_pages.find((one) => one.name === name);
-  if (!page) return overview(place, left);
+  if (!page) return unknown(place);
   const module = await import(`./${page.file}`);
   return module[name](place, left);
 };
@@ -46,7 +52,7 @@ async function show(moveFocus = true) {
   const hash = location.hash === "#main" ? "" : location.hash;
   const name = ROOM.exec(hash)?.[1];
   const [found, part, page] = PLACES.map(([form, ...rest]) => [form.exec(hash), ...rest]).find(([match]) => match)
-    ?? (name ? [[""], ofRoom(name), name] : [["", ""], overview, "overview"]);
+    ?? (name ? [[""], ofRoom(name), name] : [[""], unknown, ""]);
   mark(page);
   const place = document.createElement("div");
   place.className = "place";
@@ -57,7 +63,10 @@ async function show(moveFocus = true) {
     await part(place, left.signal, ...found.slice(1).map((text) => decodeURIComponent(text ?? "")));
   } catch (problem) {
     if (problem.needsKey) refuse();
-    else if (!left.signal.aborted) place.append(fault(problem));
+    else if (!left.signal.aborted) {
+      if (!place.querySelector("h1")) place.append(el("h1", {}, problem.status === 404 ? "Not found" : "Not shown"));
+      place.append(fault(problem));
+    }
   }
 }
 
@@ -81,6 +90,12 @@ function refuse() {
   notice("");
   lock(main, () => show());
 }
+
+/** Name the tab by the heading of what it shows. */
+new MutationObserver(() => {
+  const heading = main.querySelector("h1");
+  document.title = heading ? `${heading.textContent.trim()} · Hubledger` : "Hubledger";
+}).observe(main, { childList: true, subtree: true, characterData: true });
 
 themeButton(document.getElementById("theme"));
 document.getElementById("key").addEventListener("click", () => askForKey(() => show()));

@@ -209,7 +209,7 @@ export const tasksTable = (label, tasks) => table(label, [
 export async function tasks(place, left, asked = "") {
   const given = new URLSearchParams(asked);
   const chosen = Object.fromEntries([...given].filter(([name]) => ["kind", "status"].includes(name)));
-  const [filter, found] = [el("div", {}), el("div", {})];
+  const [filter, found] = [el("div", {}), el("div", { class: "place" })];
   const parts = { list: card("Tasks", filter, found), first: newReplay(given), purge: purgesCard(), erase: erasuresCard() };
   const asks = Object.keys(parts).find((name) => given.has(name)) ?? "list"; // a link leads to its form
   place.append(el("h1", {}, "Tasks"), parts[asks], ...Object.values(parts).filter((one) => one !== parts[asks]));

@@ -14,9 +14,11 @@ from tests.browser.tab import (
     Opener,
     Picture,
     Portrait,
+    boxes,
     is_light,
     order,
     press_until,
+    seen,
     show,
 )
 
@@ -83,13 +85,13 @@ def test_from_a_poisoned_batch_to_a_discarded_letter(page: "Page", run: Run, pic
 def test_all_of_it_is_done_by_keyboard(page: "Page", run: Run) -> None:
     discarded = run.discarded()
     run.feed("8", b"{by keyboard")
-    for name, seen in (
+    for name, there in (
         ("Letters", "table[aria-label=Letters] tbody tr"),
         ("Filter: status needs you", "select[name=status]"),
     ):
         press_until(page, name)
         page.keyboard.press("Enter")
-        page.wait_for_selector(seen)
+        page.wait_for_selector(there)
     press_until(page, "partition_id")
     page.keyboard.type("8")
     page.keyboard.press("Enter")
@@ -141,6 +143,42 @@ def test_every_field_and_control_has_a_name_no_heading_skips_a_level_and_a_hosti
         page.evaluate("to => { location.hash = to }", fragment)
         page.wait_for_timeout(200)
     assert page.evaluate("window.hacked") is None
+
+
+def test_each_tab_is_named_by_its_view_and_what_is_unknown_has_a_heading(page: "Page", run: Run) -> None:
+    for fragment, name in (
+        ("#/", "Overview"),
+        ("#/letters", "Letters"),
+        ("#/letters/3/41", "Letter 3 / 41 needs you"),
+        ("#/runs", "Aggregation"),
+        ("#/homes", "Homes"),
+        ("#/letters/3/4711", "Not found"),
+        ("#/no/such/page", "There is no such page"),
+        ("#/nothing", "There is no such page"),
+    ):
+        page.evaluate("to => { location.hash = to }", fragment)
+        page.wait_for_function("name => document.title === `${name} · Hubledger`", arg=name)
+    assert page.locator("header nav a[aria-current]").count() == 0
+    page.click("main a:text-is('Overview')")
+    page.wait_for_selector("#verdict")
+
+
+def test_what_is_not_loaded_is_a_grey_shape_and_the_header_stays_one_line(page: "Page", run: Run) -> None:
+    page.route("**/api/tasks?*", lambda route: None)
+    page.evaluate("location.hash = '#/tasks'")
+    page.wait_for_selector("section[aria-label='New replay']")
+    shape = "getComputedStyle(document.querySelector('section[aria-label=Tasks] .place'), '::after').content"
+    assert page.evaluate(shape) == '""'
+    page.unroute("**/api/tasks?*")
+    page.reload()
+    page.wait_for_selector("section[aria-label=Tasks] :is(table, p)")
+    assert page.evaluate(shape) == "none"
+    seen(page, "**/api/status", lambda body: body.update(event_hub="telemetry-of-all-homes-of-the-north-" * 3))
+    page.goto(f"{run.address}/api/ops?long")
+    page.wait_for_selector("#stream:has-text('telemetry-of-all-homes')")
+    header, brand = boxes(page, "header", ".brand")
+    assert header["height"] < 2 * brand["height"] + 10
+    assert page.evaluate(WIDTH) <= 1280
 
 
 def test_the_theme_is_changed_and_stored(page: "Page") -> None:

@@ -199,7 +199,9 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
 
     def elsewhere(body: Any) -> None:
         body["letters"] = 1_204
-        body["partitions"].append({**body["partitions"][0], "stream": HOSTILE, "partition_id": "3", "last": "4711"})
+        body["partitions"].append(
+            {**body["partitions"][0], "stream": HOSTILE, "partition_id": "3", "next": "41", "last": "4711"}
+        )
         body["letters_found"].append({"stream": HOSTILE, "partition_id": "3", "sequence_number": "12"})
 
     counted = page.evaluate("location.hash")
