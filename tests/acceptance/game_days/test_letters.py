@@ -39,7 +39,7 @@ def test_letters_of_a_bad_deployment_are_retried_by_cause_once_it_is_mended(day:
 @pytest.mark.soak
 def test_letters_that_near_the_end_of_the_retention_are_discarded_or_retried_in_time(day: Day) -> None:
     day.start()
-    oldest = {"PARTITION": r"oldest +(\d+)/\d+", "NUMBER": r"oldest +\d+/(\d+)"}
+    oldest = {"PARTITION": r"oldest +(\d+) / \d+", "NUMBER": r"oldest +\d+ / (\d+)"}
     for at, move in enumerate(("discard", "retry")):
         day.publish("0", b"reading home", b"poison", b"reading home", ago=LATE)
         day.until_it_fires("letter-old")
