@@ -36,9 +36,9 @@ export async function tried(place, act) {
   }
 }
 
-/** Act again and again on a page that is seen, until it is left. Without an answer a place says since when there is none,
- * once for each problem, and the figures of the page fade until the next answer. */
-export async function repeat(left, everyMs, place, act) {
+/** Act again and again on a page that is seen, until it is left or an act returns true. Without an answer a line below the
+ * heading says since when, once for each problem, and the figures of the page fade until the next answer. */
+export async function repeat(left, everyMs, act) {
   const main = document.getElementById("main");
   let [since, said] = [null, ""];
   const silent = (problem, at) => {
@@ -46,7 +46,7 @@ export async function repeat(left, everyMs, place, act) {
     [since, said] = [since ?? at, String(problem)];
     main.classList.add("stale");
     document.getElementById("stale")?.remove();
-    place.prepend(el("div", { class: "matter bad", id: "stale", role: "alert" },
+    main.querySelector("h1").after(el("div", { class: "matter bad", id: "stale", role: "alert" },
       el("p", { class: "words" }, problem.status === 0 ? `No answer from the app since ${clock(since)}` : `No new figures since ${clock(since)}`),
       el("p", { class: "detail" }, problem.status === 0 ? "What you see below is older than that." : problem.detail ?? String(problem))));
   };
@@ -56,14 +56,15 @@ export async function repeat(left, everyMs, place, act) {
     const late = document.hidden ? 0 : setTimeout(silent, SILENT_MS, new Problem(0, { detail: SILENT }), asked);
     try {
       if (!document.hidden) {
-        await act();
+        const isOver = await act();
         [since, said] = [null, ""];
         if (left.aborted) return;
         main.classList.remove("stale");
         document.getElementById("stale")?.remove();
+        if (isOver === true) return;
       }
     } catch (problem) {
-      if (problem.needsKey) throw problem;
+      if (problem.needsKey || problem.isFinal) throw problem;
       silent(problem, asked);
     } finally {
       clearTimeout(late);

@@ -14,15 +14,13 @@ export async function overview(place, left) {
   const [lead, stopped] = [1, 2].map(() => el("div", { "aria-live": "polite" }));
   const [top, charts] = [1, 2].map(() => el("div", { class: "columns" }));
   const partitions = el("div", {});
-  const trouble = el("div", {});
   const minutes = minutesOfApp();
   const [summed, running, isLasting] = [runsOfApp(), runningTasks(), lasting()];
-  place.append(el("h1", {}, "Overview"), trouble, lead, stopped, top, charts, partitions, auditing());
-  await repeat(left, EVERY_MS, trouble, async () => {
+  place.append(el("h1", {}, "Overview"), lead, stopped, top, charts, partitions, auditing());
+  await repeat(left, EVERY_MS, async () => {
     const [read, found, newest, tasks] = await Promise.all([get("status"), minutes(), summed(), running()]);
     const status = await withDetails(read);
     if (left.aborted) return;
-    trouble.replaceChildren();
     needs(lead, status, { runs: newest, tasks, minutes: found.minutes, late: status.partitions.filter(isLasting(status)) });
     renew(stopped, stops(status));
     renew(top, balance(status, newest), letters(status));

@@ -29,7 +29,7 @@ export async function runs(place, left, id = "") {
       if (!left.aborted) renew(detail, inspected(run, found.engine, again));
     });
   };
-  await repeat(left, EVERY_MS, head, again);
+  await repeat(left, EVERY_MS, again);
 }
 
 function standing(found, again) {

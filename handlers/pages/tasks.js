@@ -1,6 +1,6 @@
 // The tasks of operators: the list, one task, and the words of each kind.
 
-import { confirm, get, open, post, Problem, repeat, tried } from "./api.js";
+import { confirm, get, open, post, repeat, tried } from "./api.js";
 import { ago, badge, button, capital, card, causeAt, choice, count, dated, duration, el, facts, fault, field, grouped, inOrder, instant,
   letterAt, pager, plural, positionOf, quiet, renew, table, taskAt } from "./dom.js";
 import { newReplay, replay } from "./replays.js";
@@ -136,7 +136,8 @@ const audit = {
 
 const [EVERY_MS, LIST_EVERY_MS] = [1000, 5000];
 const PAGE = 20;
-const GONE = [400, 404];
+/** Mark a problem that does not pass by itself: there is no such task. */
+const final = (problem) => { throw Object.assign(problem, { isFinal: [400, 404].includes(problem.status) }); };
 const ENDED = ["done", "cancelled", "failed"];
 const STATUSES = ["planned", "running", "paused", ...ENDED];
 // A kind: its title, what of it is done, a sentence that sums it up, its own facts (lists of pairs), what stays when it is
@@ -223,7 +224,7 @@ export async function tasks(place, left, asked = "") {
     renew(found, ...listed(page, isFiltered), pager(["Newer", "Older"], { cursor: at[0], before: at[1] }, page.next,
       (...next) => tried(found, () => show(...next))));
   };
-  await repeat(left, LIST_EVERY_MS, found, () => show());
+  await repeat(left, LIST_EVERY_MS, () => show());
 }
 
 function filterOf(chosen, kinds) {
@@ -245,26 +246,19 @@ function listed(page, isFiltered) {
 
 export async function task(place, left, id) {
   const title = el("h1", {}, "Task");
-  const [trouble, head, follows, more] = [1, 2, 3, 4].map(() => el("div", {}));
-  place.append(title, trouble, head, follows, more);
+  const [head, follows, more] = [1, 2, 3].map(() => el("div", {}));
+  place.append(title, head, follows, more);
   const shown = {};
-  while (!left.aborted) {
-    try {
-      const found = await get(`tasks/${encodeURIComponent(id)}`);
-      if (left.aborted) return;
-      const [kind, isOver] = [kindOf(found.kind), ENDED.includes(found.status)];
-      title.textContent = capital(found.kind);
-      trouble.replaceChildren();
-      renew(head, progress(found, kind, isOver));
-      renew(more, ...kind.more(found), history(found));
-      await kind.follow?.(follows, found, shown, isOver);
-      if (isOver && !kind.goesOn?.(found)) return;
-    } catch (problem) {
-      if (!(problem instanceof Problem) || problem.needsKey || GONE.includes(problem.status)) throw problem;
-      trouble.replaceChildren(fault(problem)); // it may pass by itself
-    }
-    await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
-  }
+  await repeat(left, EVERY_MS, async () => {
+    const found = await get(`tasks/${encodeURIComponent(id)}`).catch(final);
+    if (left.aborted) return false;
+    const [kind, isOver] = [kindOf(found.kind), ENDED.includes(found.status)];
+    title.textContent = capital(found.kind);
+    renew(head, progress(found, kind, isOver));
+    renew(more, ...kind.more(found), history(found));
+    await kind.follow?.(follows, found, shown, isOver);
+    return isOver && !kind.goesOn?.(found);
+  });
 }
 
 function progress(found, kind, isOver) {

@@ -371,6 +371,9 @@ def test_an_app_that_does_not_answer_is_said_first_since_when_and_its_figures_fa
     page.clock.fast_forward(2_000)
     page.wait_for_selector("#stale .words:text('No new figures since')")
     assert HOSTILE in page.inner_text("#stale")
+    page.route("**/api/tasks?*", lambda route: route.fulfill(status=503, json={"detail": HOSTILE}))
+    page.evaluate("location.hash = '#/tasks'")
+    page.wait_for_selector("h1:text-is('Tasks') + #stale")
     page.evaluate("location.hash = '#/letters'")
     page.wait_for_selector("h1:text-is('Letters')")
     assert page.locator("main.stale").count() == 0
