@@ -32,6 +32,7 @@ from local.feed.options import (
     seed,
 )
 from local.functions_host.errors import RECYCLED
+from local.functions_host.supervisor import free_port
 from local.programs import Interrupted, Interruption, Parser, asked_as
 from local.recount.recount import recount
 from local.recount.sample_recount import recount_sample
@@ -43,13 +44,19 @@ from local.stack.processes import Child, ChildFailed, Children, Pause
 from local.stack.sql_server import ServerRefused, add_store, prepared
 from local.stack.stack import FeedOrder, Place, Stack
 
+KEPT_PORT = 7071  # where the command line looks for an app
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Return 0 when the recount agrees, 1 when it differs or something broke, 128 + signal after a signal."""
     try:
         options = _options(arguments)
-        if options.port:
+        keeps = options.keep or (sys.stdin.isatty() and sys.stdout.isatty())
+        if options.port or keeps:
+            options.port = options.port or KEPT_PORT
             refuse_port_in_use(options.port, asked_as("--port"))
+        else:
+            options.port = free_port(0)
     except (PortInUse, HubledgerError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
@@ -60,9 +67,9 @@ def main(arguments: list[str] | None = None) -> int:
             code = _in_folder(options, folder, interruption.pause)
             if code:
                 print(f"demo: its files are in {folder}", file=sys.stderr)
-        if options.keep or (sys.stdin.isatty() and sys.stdout.isatty()):
+        if keeps:
             print("demo: its pages stay up; in a second terminal: bin/hubledger status", flush=True)
-            serve.main(["--folder", str(folder), *(["--port", str(options.port)] if options.port else [])])
+            serve.main(["--folder", str(folder), "--port", str(options.port)])
         return code
     except FolderRefused as refused:
         print(f"demo: {refused}", file=sys.stderr)
@@ -93,7 +100,12 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--patience", type=positive, default=60, metavar="S", help="seconds without progress; 60")
     parser.add_argument("--folder", type=Path, default=LOCAL_RUN / "demo", metavar="DIR", help="default: %(default)s")
     parser.add_argument("--keep", action="store_true", help="serve its pages at the end until Ctrl-C; so in a terminal")
-    parser.add_argument("--port", type=port, metavar="P", help="of these pages; default: 7071")
+    parser.add_argument(
+        "--port",
+        type=port,
+        metavar="P",
+        help="of its pages; default: 7071, or any free port if they end with the demo",
+    )
     options = parser.parse_args(arguments)
     choose_domain(parser, options, sample_of)
     choose_senders(parser, options, aggregating.senders_for(options))
@@ -139,7 +151,7 @@ def _complete_blows(parser: argparse.ArgumentParser, options: argparse.Namespace
 
 
 def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
-    place, record = Place(folder, server=options.store), folder / "record.db"
+    place, record = Place(folder, host_port=options.port, server=options.store), folder / "record.db"
     try:
         with prepared(place.server, pause=pause), aggregating.jobs_ended(folder), Children(folder) as children:
             more = dict(aggregating.settings_for(options))

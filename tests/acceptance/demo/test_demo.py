@@ -87,13 +87,14 @@ def ready_at(served: Process) -> str:
 def test_a_small_demo_proves_that_every_event_is_accounted_for_and_keeps_its_page(begin: Begin, tmp_path: Path) -> None:
     (tmp_path / "run-before").mkdir()
     (tmp_path / "run-before" / "record.db").touch()
-    demo = begin("local.demo", "--events", "2000", "--folder", str(tmp_path), "--keep", "--port", port())
+    demo = begin("local.demo", "--events", "2000", "--kill", "1", "--folder", str(tmp_path), "--keep", "--port", port())
+    link = line_of(demo, "publishing 2,000 events", deadline=DEADLINE).split()[-1]
     line_of(demo, "Proved: each of 2,000 events is accounted for exactly once", deadline=DEADLINE)
     figures = json.loads(line_of(demo, '{"published": 2000', deadline=DEADLINE))
-    ready_at(demo)
+    assert link == f"{ready_at(demo)}/api/ops", "the same through a restart and at the end"
     stopped(demo)
     assert demo.returncode == 0
-    assert list(figures) == KEYS
+    assert list(figures) == [*KEYS, "kills"]
     assert figures["published"] == figures["accounted"] == 2_000
     assert figures["written"] + figures["filtered"] + figures["dead_lettered"] == 2_000
     assert figures["dead_lettered"] > 0 and figures["ledger_balanced"] is True
