@@ -296,7 +296,7 @@ function lagging(status, minutes, late, isHindered) {
   const [isGrowing, at] = [pace?.grows > pace?.written / 100, ["[aria-label=Partitions]", "Show", "lag"]];
   const words = late.length === 1 ? `Partition ${late[0].partition_id} is late by ${duration(longest)}`
     : late.length ? `${plural(late.length, "partition")} late, the longest by ${duration(longest)}` : `${plural(roughly(status.lag), "event")} behind`;
-  return [longest >= ALERT_SECONDS || isGrowing ? "warn" : "calm", words, ...at, `No event is lost. ${paceWords(pace, isGrowing)}`];
+  return [longest >= ALERT_SECONDS || isGrowing ? "warn" : "calm", words, ...at, `Events wait in the hub. ${paceWords(pace, isGrowing)}`];
 }
 
 const roughly = (number) => Number(number.toPrecision(2)); // a line that changes is read aloud again
