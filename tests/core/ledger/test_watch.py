@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from core.audit.faults import PartitionLedger
-from core.errors import HubUnreachable
+from core.errors import HubUnreachable, StopReason
 from core.ledger import watch
-from core.ledger.store import BurnDowns, ForgottenKind, Ledger, OpenCount, OpenGap
+from core.ledger.store import BurnDowns, ForgottenKind, Ledger, OpenCount, OpenGap, StreamStop
 from core.ledger.totals import Books, LetterBooks, Minute, PartitionBooks, lag_of, lag_time, rates
 from core.ledger.watch import ABSENT_WITHIN, READ_FROM, STOPPED_AFTER, Pipeline, Watching, find_standing, observe
 from core.model.commits import PartitionStop
@@ -95,7 +95,7 @@ class FakeLedger(Ledger):
     anchors: dict[PartitionId, SequenceNumber] = field(default_factory=dict)
     absent: dict[datetime, int] = field(default_factory=dict)
     held_up: int = 0
-    stops: dict[PartitionId, tuple[PartitionStop, ...]] = field(default_factory=dict)
+    stops: tuple[StreamStop, ...] = ()
     opened_at: datetime | None = NOW - timedelta(days=9)
     letters: LetterBooks = CALM
 
@@ -114,7 +114,7 @@ class FakeLedger(Ledger):
     def read_last_batches(self) -> Mapping[PartitionId, datetime]:
         return self.moved
 
-    def read_stops(self) -> Mapping[PartitionId, tuple[PartitionStop, ...]]:
+    def read_stops(self) -> tuple[StreamStop, ...]:
         return self.stops
 
     def count_absent(self, since: datetime) -> int:
@@ -230,11 +230,12 @@ def test_the_minute_counts_the_events_after_the_checkpoints_and_none_before_an_a
 
 
 def test_letters_stops_tasks_and_absent_numbers_are_counted_as_long_as_the_alert_on_silence_waits() -> None:
-    stops = [PartitionStop(reason, "why", 1, NOW) for reason in ("incarnation", "outage")]
+    reasons: list[tuple[PartitionId, StopReason]] = [(P0, "incarnation"), (P0, "outage"), (P1, "incarnation")]
+    stops = tuple(StreamStop(id, 0, PartitionStop(reason, "why", 1, NOW)) for id, reason in reasons)
     oldest = LetterKey(NOW - HOUR, P0, SequenceNumber(3))
     store = FakeLedger(
         (books(14, timedelta()),),
-        stops={P0: tuple(stops), P1: tuple(stops[:1])},
+        stops=stops,
         held_up=2,
         absent={NOW - ABSENT_WITHIN: 5, NOW - ABSENT_WITHIN - timedelta(seconds=1): 7},
         letters=LetterBooks({"waiting": 2, "exhausted": 1}, 7, settled=4, oldest=oldest),
