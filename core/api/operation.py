@@ -20,6 +20,7 @@ from core.api.route import Route
 from core.model.shapes import (
     Answered,
     Shape,
+    reader_of,
 )
 
 Entry = TypeVar("Entry")
@@ -63,8 +64,8 @@ def key_of(query: object, cursor: str, key: type[Key]) -> Key:
     """
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
-        found = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=_Bound)
-        read = msgspec.json.decode(found.key, type=key)
+        found = reader_of(_Bound).decode(base64.b64decode(padded, altchars=b"-_", validate=True))
+        read: Key = reader_of(key).decode(found.key)
     except (binascii.Error, ValueError, RecursionError, msgspec.DecodeError):
         raise invalid("cursor", _DAMAGED) from None
     if any(one.utcoffset() != timedelta() for one in read if isinstance(one, datetime)):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
+from threading import Lock  # noqa: TID251 - it only guards msgspec
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -16,6 +17,8 @@ from msgspec import UNSET
 
 from core.errors import RequestRefused
 from core.model.events import SequenceNumber
+
+_describing = Lock()
 
 VISIBLE = r"\S[\s\S]*\Z"  # a text with something to read in it
 
@@ -63,6 +66,14 @@ class Answered(msgspec.Struct, kw_only=True):
     def instead(self) -> dict[str, Any]:
         """Return the values that other routes show in place of such fields."""
         return dict.fromkeys(self.quoting())
+
+
+@cache
+def reader_of(kind: Any) -> msgspec.json.Decoder[Any]:
+    """Return the reader of a type from JSON. msgspec describes a class at its first use, and a second thread that used
+    it meanwhile would end the process: so one thread describes at a time."""
+    with _describing:
+        return msgspec.json.Decoder(kind)
 
 
 def hidden(shown: Any) -> Any:

@@ -11,12 +11,10 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
-import msgspec
-
 from core.errors import CommitOutcomeUnknown, InfrastructureFault, TaskConflict, VersionChanged
 from core.measured import measured
 from core.model.ports import Clock
-from core.model.shapes import written
+from core.model.shapes import reader_of, written
 from core.tasks.statuses import OPEN, TaskMove, TaskVerb
 from core.tasks.store import PLAIN_OPENING, Ending, TaskOpening, Tasks
 from core.tasks.task import (
@@ -100,7 +98,7 @@ class TaskKind(ABC):
             task_id=str(task.task_id),
             dry_run=task.is_dry_run,
             deadline_at=None if self.deadline is None else task.requested_at + self.deadline,
-            history=[msgspec.json.decode(line, type=MoveAnswer) for line in task.history.splitlines()],
+            history=[reader_of(MoveAnswer).decode(line) for line in task.history.splitlines()],
             **own,
         )
 

@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from core.model.events import Span, Stream
-from core.model.shapes import Answered, Reason, Shape
+from core.model.shapes import Answered, Reason, Shape, reader_of
 from core.tasks.statuses import TaskStatus
 
 LONGEST_REST = timedelta(seconds=2)  # between two pieces: a second of the cap, and one between the clocks of two hosts
@@ -144,7 +144,8 @@ def report_text(report: object) -> str:
 
 def report_of(text: str, kind: type[Report]) -> Report:
     """Return the value of a stored JSON."""
-    return msgspec.json.decode(text, type=kind)
+    read: Report = reader_of(kind).decode(text)  # type: ignore[arg-type]
+    return read
 
 
 class TaskShape(Shape, tag_field="kind"):

@@ -14,7 +14,7 @@ import msgspec
 from core.api.operation import Operation
 from core.api.problems import NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
 from core.api.route import REVEALING, Level
-from core.model.shapes import MEANT, Nothing, Shape
+from core.model.shapes import MEANT, Nothing, Shape, reader_of
 from core.model.transforms import cut_times, cutting_times
 
 LARGEST_BODY = 256 * 1024  # octets
@@ -64,7 +64,7 @@ def read_body(req: func.HttpRequest, operation: Operation) -> Shape:
     if kind != "application/json":
         raise Problem(NOT_JSON, "Content-Type must be application/json", (FieldFault("Content-Type", "not JSON"),))
     try:
-        read: Shape = cutting_times(msgspec.json.Decoder(operation.body).decode)(octets)
+        read: Shape = cutting_times(reader_of(operation.body).decode)(octets)
         # Read twice: msgspec takes the last of two values of one name, and json alone would take NaN and UTF-16 too.
         json.loads(octets, object_pairs_hook=_refuse_duplicates)
     except msgspec.ValidationError as error:
@@ -95,6 +95,7 @@ def _typed(given: Mapping[str, Any], shape: type[Read]) -> Read:
     try:
         octets = {name: cut_times(text.encode("utf-8", "surrogatepass")) for name, text in given.items()}
         cut = {name: text.decode("utf-8", "surrogatepass") for name, text in octets.items()}
+        reader_of(shape)  # which describes it
         read = msgspec.convert(cut, shape, strict=False)
     except msgspec.ValidationError as error:
         raise _refused(str(error), "") from None
