@@ -54,7 +54,7 @@ var alerts = [
   {
     name: 'stop-recorded'
     severity: 0
-    description: 'A partition is stopped on purpose: the hub is a different one, an outage is suspected, too many letters are held, or the database fails again and again. /api/status names partition, reason and time; docs/operator.md says what to do.'
+    description: 'A partition is stopped on purpose: the hub is a different one, an outage is suspected (after its last attempt the failing events become letters), too many letters are held, or the database fails again and again. /api/status names partition, reason and time; docs/operator.md says what to do.'
     query: loadTextContent('../alerts/stop-recorded.kql')
   }
   {
