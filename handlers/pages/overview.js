@@ -216,7 +216,8 @@ function matters(status, { runs, tasks, minutes, late }) {
   const uneven = status.partitions.filter((one) => !one.balanced);
   if (!status.ledger_balanced || uneven.length) {
     const where = uneven.length === 1 ? ` in partition ${uneven[0].partition_id}` : uneven.length ? ` in ${plural(uneven.length, "partition")}` : "";
-    found.push(["bad", `The ledger does not balance${where}`, "[aria-label=Audit]", "Audit it", "ledger-unbalanced"]);
+    found.push(["bad", `The ledger does not balance${where}`, "[aria-label=Audit]", "Audit it", "ledger-unbalanced",
+      "Some sequence numbers have no outcome, or more than one. The audit names them."]);
   }
   for (const group of alike(stopped)) {
     const [{ reason }] = group;
@@ -228,7 +229,7 @@ function matters(status, { runs, tasks, minutes, late }) {
   for (const [fault, group] of Map.groupBy(standing, (one) => one.fault)) {
     const words = `${namedOf(group)} ${group.length === 1 ? "stands" : "stand"}${fault ? `: ${fault}` : ""}`;
     const since = instant(group.map((one) => one.since).sort()[0]).textContent;
-    found.push(["bad", words, "[aria-label=Partitions]", "Show", "partition-stopped", `Events wait, and no batch is committed since ${since}.`]);
+    found.push(["bad", words, "[aria-label=Partitions]", "Show", "partition-stopped", `Events wait, and no batch is committed since ${since}. Nothing is lost while the hub holds them. Check what the error names: the database, the hub, or the log of the app.`]);
   }
   const lost = status.lost_erasure_keys;
   if (lost.length) {
@@ -236,14 +237,15 @@ function matters(status, { runs, tasks, minutes, late }) {
     const since = instant(lost.map((one) => one.erased_at).sort().at(-1)).textContent;
     found.push(["bad", `The key of ${subjects} is lost`, null, "", "erasure_key", `They were erased with an ERASURE_KEY that the app does not have. Events from before ${since} wait, and so do retries and replays of them: set ERASURE_KEY_BEFORE, or forget the key, as the runbook says.`]);
   }
-  if (status.hub_fault) found.push(["bad", "The hub does not answer", null, "", "partition-stopped", `The lag is unknown. Error: ${status.hub_fault}`]);
+  if (status.hub_fault) found.push(["bad", "The hub does not answer", null, "", "partition-stopped", `So the lag is unknown, and gaps and replays wait. Check the hub's network and the rights of the app. Error: ${status.hub_fault}`]);
   for (const run of faulty(runs)) {
     found.push(["bad", `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, `#/runs/${encodeURIComponent(run.run_id)}`, "Show the run", "aggregation-quality", capital(run.quality.fault)]);
   }
   const { exhausted } = status.letters;
   if (exhausted) {
     const verb = exhausted === 1 ? "needs" : "need";
-    found.push(["warn", `${plural(exhausted, "letter")} ${verb} you`, "#/letters?status=exhausted", "Show them", "letters-open"]);
+    found.push(["warn", `${plural(exhausted, "letter")} ${verb} you`, "#/letters?status=exhausted", "Show them", "letters-open",
+      "Nothing retries them by itself. Look at their causes; retry them when the cause is mended, or discard them."]);
   }
   const hindered = [...stopped, ...standing];
   const slow = lagging(status, minutes, late.filter((one) => !hindered.some(({ partition_id: id }) => id === one.partition_id)), hindered.length > 0);
@@ -368,7 +370,7 @@ function stops(status) {
   return card("Stopped partitions",
     el("p", { class: "bad", id: "stopped", tabindex: -1 },
       still ? `${plural(still, "partition")} ${still === 1 ? "is stopped: none of its" : "are stopped: none of their"} events is written. ` : "",
-      others ? `${plural(others, "partition")} ${others === 1 ? "goes" : "go"} on with a stop, as the lines above say.` : ""),
+      others ? `${plural(others, "partition")} ${others === 1 ? "goes" : "go"} on nevertheless: the lines above say how.` : ""),
     table("Stopped partitions", columns, alike(found)));
 }
 

@@ -315,7 +315,7 @@ def test_a_stop_says_until_when_it_holds_and_afterwards_that_its_events_become_l
     detail = page.inner_text(".matter.bad .detail")
     assert "117 of 150 events fail, most with KeyError at transform.py:57." in detail
     assert "The 20 attempts of the fuse are used up, so failing events become letters now: 15,102 so far." in detail
-    assert page.inner_text("#stopped") == "3 partitions go on with a stop, as the lines above say."
+    assert page.inner_text("#stopped") == "3 partitions go on nevertheless: the lines above say how."
     assert page.locator("table[aria-label='Partitions in trouble'] .badge:text-is('fails')").count() == 3
     assert not re.search("nothing.* is written|neither read nor written", page.inner_text("main"))
 
