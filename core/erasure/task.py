@@ -308,9 +308,9 @@ class ErasureKind(TaskKind):
         Raises RequestRefused when the clocks of the database and of the app are too far apart."""
         here, there = self.app_time(), read_time(self.store.database)
         if (apart := abs(there - here)) > CLOCKS_APART:
-            place = f"{apart.total_seconds():,.0f} s {'ahead of' if there > here else 'behind'} the clock of the app"
-            why = f"the clock of the database is {place}: set the wrong clock right, because an erasure needs the time"
-            raise RequestRefused("", f"{why} (docs/erasure.md)", "conflict")
+            word = "fast" if there > here else "slow"
+            why = f"compared with the app, the database's clock is {apart.total_seconds():,.0f} s {word}"
+            raise RequestRefused("", f"{why}: correct the wrong clock before an erasure (docs/erasure.md)", "conflict")
         subjects = report_of(request.asked, ErasureAsked).subjects
         return opening_of(request, subjects, self.key, max(here, there))
 

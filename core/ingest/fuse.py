@@ -40,7 +40,7 @@ def check_fuse(fuse: Fuse, commits: Sequence[BatchCommit], past: Callable[[], Pa
     attempt = stop.attempts + 1 if stop else 1
     if attempt > fuse.patience:
         return False
-    (error, _), *_ = Counter(one.failure for one in alike).most_common(1)
+    ((error, _),) = Counter(one.failure for one in alike).most_common(1)
     sample = f"{alike[0].error_class}: {alike[0].error}"
     raise OutageSuspected(planned.partition, (error, len(alike), events), (attempt, fuse.patience), sample)
 

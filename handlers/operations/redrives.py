@@ -50,5 +50,5 @@ def preview_redrive(call: Call[Nothing, PreviewQuery, Nothing]) -> PreviewAnswer
         for one in listing.cause_matching(wanted, statuses, CAUSES)
     ]
     sample = [letter_answer(one) for one in listing.sample_matching(wanted, statuses, SAMPLED)]
-    count, before = listing.count_matching(wanted, statuses), wanted.failed_before or now
-    return PreviewAnswer(count=count, failed_before=before, causes=causes, sample=sample)
+    count = listing.count_matching(wanted, statuses)
+    return PreviewAnswer(count=count, failed_before=wanted.failed_before or now, causes=causes, sample=sample)

@@ -337,7 +337,7 @@ def test_a_new_event_after_the_erasure_is_a_new_event_until_the_next_erasure(
 
 
 @pytest.mark.parametrize(
-    ("hours", "said"), [(1, "3,600 s ahead of the clock of the app"), (-1, "3,600 s behind the clock of the app")]
+    ("hours", "said"), [(1, "the database's clock is 3,600 s fast"), (-1, "the database's clock is 3,600 s slow")]
 )
 def test_an_erasure_by_a_clock_that_is_wrong_is_refused_and_nothing_is_forgotten(
     world: ErasingWorld, hours: int, said: str
