@@ -164,7 +164,8 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
         if wanted is None or fitting(standing.cut) != "repair" or any(one.holds(Days(*wanted)) for one in repaired):
             continue  # the aggregate has no windows of these days, or new ones
         missing.append(f"{job}{_held(standing)}")
-        if standing.order is None and standing.open_run is None:  # else the next call looks again
+        is_repaired = standing.open_run is not None and standing.open_run.kind == "repair"
+        if standing.order is None and not is_repaired:  # else the next call looks again
             why, at = f"erasure {task.task_id}", task.requested_at
             with suppress(AggregationConflict):  # another order was first, or the state has moved on
                 pipelines.place(Order(job, "repair", task.requested_by, why, at, days=Days(*wanted)), standing)

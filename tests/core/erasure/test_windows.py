@@ -108,6 +108,21 @@ def test_the_days_of_a_repair_are_all_on_which_the_subject_has_windows_or_had_ro
     assert "home_activity: the windows of 2026-01-01 to 2026-01-05 were computed again" in erased_by(task).notes
 
 
+def test_an_erasure_orders_its_repair_while_the_next_run_is_open_as_it_always_is_under_traffic(
+    world: Aggregated,
+) -> None:
+    world.run(on(0))
+    world.replay()  # so there is a further commit
+    standing, later = world.aggregation.store.read_standing(HOME_ACTIVITY), world.clock.now() + timedelta(hours=1)
+    run = planned_run(HOME_ACTIVITY, standing, "fake", later)
+    assert run is not None and world.aggregation.store.open_run(run)
+    with pytest.raises(ErasureWaits, match="computed again: home_activity"):
+        world.erase(GONE)
+    standing = world.aggregation.store.read_standing(HOME_ACTIVITY)
+    assert standing.open_run == run
+    assert standing.order is not None and standing.order.kind == "repair"
+
+
 def test_an_erasure_waits_for_the_stale_tables_of_the_lake(world: Aggregated) -> None:
     world.run(on(0))
     note_stale = world.aggregation.store.note_stale
