@@ -206,7 +206,8 @@ class Explanations:
         place, begins = {"partition_id": partition_id}, max(reach.first, reach.last - LOOKED_AT + 1)
         wanted = filter_values(LetterChoice(partition_id=partition_id, partition_key=key))
         walk = {"walked_to": reach.last + 1, "first_sequence_number": begins, "most": LETTERS_LOOKED_AT}
-        walked = self._stream.ask("walk_down", **wanted, **walk, sources=f",{','.join(STATUSES)},")
+        sources = f",{','.join(STATUSES)},"
+        walked = self._stream.ask("walk_down", **wanted, **walk, sources=sources, unchanged_since=None)
         if len(walked) == LETTERS_LOOKED_AT:
             begins = walked[-1][0]
         letters = {SequenceNumber(number) for number, is_chosen in walked if is_chosen}

@@ -233,9 +233,9 @@ class LetterListing:
         given = {**filter_values(wanted), "statuses": json.dumps(statuses), "most": most}
         return decoded(LetterPosition, self._stream.ask("find_matching", **given))
 
-    def range_matching(self, wanted: LetterChoice, statuses: Sequence[LetterStatus]) -> tuple[RedriveRange, ...]:
-        """Return the letters that fit a filter, as ranges of partitions."""
-        found = self._stream.ask("span_matching", **filter_values(wanted), statuses=json.dumps(statuses))
+    def range_matching(self, **given: str | None) -> tuple[RedriveRange, ...]:
+        """Return the letters that fit the values of a filter, as ranges of partitions."""
+        found = self._stream.ask("span_matching", **given)
         return tuple(RedriveRange(PartitionId(id), Span(first, last), letters) for id, first, last, letters in found)
 
     def cause_matching(

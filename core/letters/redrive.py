@@ -158,16 +158,18 @@ def redrive_of(task: Task) -> Redrive:
 def redrive_task(order: TaskOrder, wanted: LetterOrder, listing: LetterListing) -> TaskRequest:
     """Return the task of a redrive. Raises RequestRefused when there is no letter, or more than expected.
 
-    Fewer have changed since the person looked. A retry after a preview is not refused for more: letters come back from
-    their tries all the time, and the task ends at the expected number. A discard is for good, so it is refused.
+    Fewer have changed since the person looked. After a preview a retry ends at the expected number. A discard takes no
+    letter that changed since. It is refused for more letters that did not: the preview cannot have shown them all.
     """
     statuses, expected = MOVES[wanted.move].sources, wanted.expected_count
     given, later, most, named = None, 0, expected, expected
     if isinstance(wanted.chosen, LetterChoice):
         given = given_fields(wanted.chosen)
-        ranges = listing.range_matching(until_request(wanted.chosen, order.at), statuses)
+        until, kept = until_request(wanted.chosen, order.at), unchanged_since(wanted.move, given)
+        ranges = listing.range_matching(**filter_values(until), **kept, statuses=dumps(statuses))
         if "failed_before" in given:
-            later = listing.count_matching(since_preview(wanted.chosen), statuses)
+            more = listing.count_matching(until, statuses) - expected
+            later = listing.count_matching(since_preview(wanted.chosen), statuses) + max(0, more)
             most = expected if wanted.move == "discard" else 2**63
     else:
         named = len(wanted.chosen)
@@ -180,9 +182,9 @@ def redrive_task(order: TaskOrder, wanted: LetterOrder, listing: LetterListing) 
         )
     found = sum(one.letters for one in ranges)
     if not 0 < found <= most or named < expected:
-        why = f"{found} letters can be moved now, not {expected}; nothing was changed"
+        why = f"{found} letters can be moved now, not {expected}; nothing was changed: look at a new preview"
         raise RequestRefused("", why, "count-differs", count=found)
-    asked = RedriveAsked(wanted.move, given, later + max(0, found - expected))
+    asked = RedriveAsked(wanted.move, given, later)
     return replace(redrive_request(order, asked, ranges, wanted.per_second), total=expected)
 
 
@@ -221,6 +223,12 @@ def since_preview(wanted: LetterChoice) -> LetterChoice:
     """Return the filter of the letters that fit but failed too late."""
     begin = max(wanted.failed_before or END, wanted.failed_from or BEGINNING)
     return structs.replace(wanted, failed_from=begin, failed_before=None)
+
+
+def unchanged_since(move: OrderedMove, given: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the time since when no letter of a discard may have changed: a try can let one fit a status or a cause."""
+    is_bound = move == "discard" and not given.keys().isdisjoint(("status", "error_class", "fingerprint"))
+    return {"unchanged_since": given.get("failed_before") if is_bound else None}
 
 
 def given_fields(wanted: LetterChoice) -> dict[str, str]:
@@ -317,6 +325,7 @@ class Redrives:
             "stream_id": job.task.stream_id,
             "partition_id": progress.part.name,
             "walked_to": progress.part.position,
+            **unchanged_since(job.asked.move, job.asked.chosen),
             "sources": f",{','.join(MOVES[job.asked.move].sources)},",
             "most": LOOKED_AT,
         }
@@ -425,8 +434,7 @@ class RedriveAnswer(TaskAnswer, tag_field="kind", tag="redrive"):
     """A redrive. `filter` holds the given fields, with a partition key hidden, and only the cause of a fingerprint.
     `letters` are the first hundred of a selection. `total` letters were confirmed. `unmoved` letters had changed since.
     `done` counts moved and unmoved letters. `came_later` letters are not in it: they failed after the filter's
-    `failed_before`, or fitted it only after the preview. A discard, and a retry that has moved
-    nothing, have no `outcome`."""
+    `failed_before`, or fitted it only after the preview. A discard, and a retry of nothing, have no `outcome`."""
 
     move: RedriveMove
     filter: dict[str, str] | None

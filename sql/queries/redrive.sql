@@ -14,6 +14,7 @@ d.sequence_number,
              AND d.status = :status  -- if given
              AND d.error_class = :error_class  -- if given
              AND exact(d.partition_key = :partition_key)  -- if given
+             AND NOT EXISTS (SELECT 1 FROM dead_letter_attempt AS a WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id AND a.sequence_number = d.sequence_number AND a.done_at >= :unchanged_since)  -- if given
              AND d.failed_at >= :since_at AND d.failed_at < :until_at THEN 1 ELSE 0 END AS is_chosen
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id;
@@ -21,13 +22,14 @@ d.sequence_number,
 -- name: span_matching
 -- Return the first and the last letter and the number of letters, by partition, that match a filter and have one of the
 -- statuses in a JSON list.
--- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), statuses nvarchar(max)
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), unchanged_since datetime2(6), statuses nvarchar(max)
 SELECT d.partition_id, MIN(d.sequence_number) AS first_sequence_number, MAX(d.sequence_number) AS last_sequence_number,
        COUNT(*) AS letters
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_status
  WHERE d.stream_id = :stream_id
    AND d.status IN (SELECT j.status FROM list(:statuses) AS j (status varchar(10)))
 {matching}
+   AND NOT EXISTS (SELECT 1 FROM dead_letter_attempt AS a WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id AND a.sequence_number = d.sequence_number AND a.done_at >= :unchanged_since)  -- if given
    AND d.failed_at >= :since_at AND d.failed_at < :until_at
  GROUP BY d.partition_id;
 
@@ -46,7 +48,7 @@ SELECT d.cause, COUNT(*) AS letters
 
 -- name: walk_up
 -- Look at the next letters of a partition, by number, upwards. It reads no more letters than it returns.
--- params: stream_id int, partition_id varchar(8000), walked_to bigint, last_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), sources varchar(8000), most int
+-- params: stream_id int, partition_id varchar(8000), walked_to bigint, last_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), unchanged_since datetime2(6), sources varchar(8000), most int
 SELECT {walked}
    AND d.sequence_number > :walked_to AND d.sequence_number <= :last_sequence_number
  ORDER BY d.sequence_number
@@ -54,7 +56,7 @@ SELECT {walked}
 
 -- name: walk_down
 -- Look at the next letters of a partition, by number, downwards. It reads no more letters than it returns.
--- params: stream_id int, partition_id varchar(8000), walked_to bigint, first_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), sources varchar(8000), most int
+-- params: stream_id int, partition_id varchar(8000), walked_to bigint, first_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(6), until_at datetime2(6), unchanged_since datetime2(6), sources varchar(8000), most int
 SELECT {walked}
    AND d.sequence_number < :walked_to AND d.sequence_number >= :first_sequence_number
  ORDER BY d.sequence_number DESC
