@@ -103,16 +103,15 @@ def claim_letters(nothing: None) -> list[dict[str, Any]]:
 @bp.activity_trigger(input_name="chunk")
 def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the worker reads no dict[...]
     """Retry a chunk and report it. A fault is a report too: the letters of the chunk fall due again by themselves."""
-    from msgspec import convert
-
     from core.letters.retry import retry_chunk
     from core.model.letters import LetterChunk
+    from core.model.shapes import converted
     from handlers.app import app, in_time
 
     try:
         own = app()
         with in_time(SLICE):
-            report = retry_chunk(convert(chunk, LetterChunk), own.core.retrying, context.invocation_id)
+            report = retry_chunk(converted(chunk, LetterChunk), own.core.retrying, context.invocation_id)
     except InfrastructureFault as fault:
         _log_fault("retry_letters", fault)
         return {"fault": str(fault)}

@@ -76,6 +76,12 @@ def reader_of(kind: Any) -> msgspec.json.Decoder[Any]:
         return msgspec.json.Decoder(kind)
 
 
+def converted(value: object, kind: Any, **how: Any) -> Any:
+    """Return a value as one of a type, which one thread describes first."""
+    reader_of(kind)
+    return msgspec.convert(value, kind, **how)
+
+
 def hidden(shown: Any) -> Any:
     """Return an answer without values that quote an event or name a person, also in the answers that it holds."""
     if isinstance(shown, list):
@@ -117,14 +123,12 @@ def written(shape: type[AnswerShape], value: object, **given: Any) -> AnswerShap
 
 @cache
 def _sequence_numbers(value_class: Any) -> frozenset[str]:
-    hints = get_type_hints(value_class)
-    return frozenset(name for name, hint in hints.items() if SequenceNumber in _members(hint))
+    return frozenset(name for name, hint in get_type_hints(value_class).items() if SequenceNumber in _members(hint))
 
 
 def _shown_type(hint: Any) -> Any:
     """Return the type under which an answer shows a type."""
-    shown = [_shown_member(one) for one in _members(hint)]
-    return Union[tuple(shown)]  # noqa: UP007 - it is computed
+    return Union[tuple(map(_shown_member, _members(hint)))]  # noqa: UP007 - it is computed
 
 
 def _shown_member(hint: Any) -> Any:

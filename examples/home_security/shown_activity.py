@@ -3,8 +3,6 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-import msgspec
-
 from examples.home_security.activity import Period, end_of_window, steps, totals, within
 from examples.home_security.aggregates.home_activity import HomeActivity
 from examples.home_security.homes import Homes
@@ -61,7 +59,10 @@ def read_activity(call: Call[HomePath, ActivityQuery, Nothing]) -> ActivityAnswe
         newest_at=max(newest, default=None),
         day=_period(day, windows),
         week=_period(week, windows),
-        alerts=[msgspec.convert(one, AlertAnswer, from_attributes=True) for one in alerts[:MOST_ALERTS]],
+        alerts=[
+            AlertAnswer(sensor_id=one.sensor_id, kind=one.kind, ppm=one.ppm, observed_at=one.observed_at)
+            for one in alerts[:MOST_ALERTS]
+        ],
         more_alerts=len(alerts) > MOST_ALERTS,
         readings=[] if windows or call.query.until else _readings(homes, home_id),
     )
@@ -69,7 +70,10 @@ def read_activity(call: Call[HomePath, ActivityQuery, Nothing]) -> ActivityAnswe
 
 def _readings(homes: Homes, home_id: str) -> list[ReadingAnswer]:
     found = homes.read_newest_readings(home_id, MOST_READINGS)
-    return [msgspec.convert(one, ReadingAnswer, from_attributes=True) for one in found]
+    return [
+        ReadingAnswer(sensor_id=one.sensor_id, kind=one.kind, state=one.state, ppm=one.ppm, observed_at=one.observed_at)
+        for one in found
+    ]
 
 
 def _until(call: Call[HomePath, ActivityQuery, Nothing], homes: Homes) -> datetime:

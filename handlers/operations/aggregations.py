@@ -26,7 +26,7 @@ from core.aggregation.store import Aggregations
 from core.api.operation import Answer, Call, Number, key_of, operation, page_of, query_of
 from core.api.problems import CONFLICT, NOT_FOUND, Problem, invalid, not_found
 from core.errors import AggregationConflict
-from core.model.shapes import Answered, Cursor, Nothing, Reason, Shape, shape_of, written
+from core.model.shapes import Answered, Cursor, Nothing, Reason, Shape, reader_of, shape_of, written
 from handlers.app import aggregation, app
 from handlers.operations.tasks import UUID_FORM
 from handlers.timers import take_step
@@ -200,7 +200,7 @@ def run_answer(run: AggregationRun) -> RunAnswer:
         run,
         cut_from=json.loads(run.cut_from),
         cut_to=json.loads(run.cut_to),
-        quality=None if run.quality is None else msgspec.json.decode(run.quality, type=QualityAnswer),
+        quality=None if run.quality is None else reader_of(QualityAnswer).decode(run.quality),
         since_day=run.days.since,
         until_day=run.days.until,
     )
@@ -398,7 +398,7 @@ def list_aggregations(call: Call[Nothing, AggregationsQuery, Nothing]) -> Aggreg
         lag_seconds=0.0 if oldest is None else max(0.0, (call.at - oldest).total_seconds()),
         paused=None if standing.pause is None else written(PausedAnswer, standing.pause),
         waiting=waiting_answer(standing.order),
-        history=[msgspec.json.decode(line, type=OrderAnswer) for line in history[::-1][:SHOWN_ORDERS]],
+        history=[reader_of(OrderAnswer).decode(line) for line in history[::-1][:SHOWN_ORDERS]],
         runs=[run_answer(one) for one in page],
         next=following,
     )

@@ -3,12 +3,10 @@
 import json
 from typing import Any, Literal
 
-import msgspec
-
 from core.api.operation import Call, Number, key_of, operation, page_of
 from core.api.problems import NOT_FOUND
 from core.model.events import PartitionId, SequenceNumber
-from core.model.shapes import PAGE, Answered, Cursor, Limit, Nothing, PartitionText, Shape
+from core.model.shapes import PAGE, Answered, Cursor, Limit, Nothing, PartitionText, Shape, converted
 from core.replay.pieces import replay_of
 from handlers.app import app
 from handlers.operations.tasks import TaskPath, found_task, replay_store
@@ -77,5 +75,5 @@ def show_replay_diff(call: Call[TaskPath, DiffQuery, Nothing]) -> DiffAnswer:
         }
         for one in page
     ]
-    changes = msgspec.convert(events, type=list[EventDiffAnswer])
+    changes = converted(events, list[EventDiffAnswer])
     return DiffAnswer(events=changes, next=following, keys=list(job.asked.keys) or None)

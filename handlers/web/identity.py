@@ -11,6 +11,7 @@ import msgspec
 from core.api.problems import NOT_ALLOWED, FieldFault, Problem
 from core.api.route import CHANGING, Level
 from core.model.policies import GUID, AccessPolicy
+from core.model.shapes import reader_of
 
 PRINCIPAL, PRINCIPAL_NAME, FRONT_DOOR = "x-ms-client-principal", "x-ms-client-principal-name", "x-azure-fdid"
 LARGEST_PRINCIPAL = 64 * 1024  # characters of the header; a token with 200 groups has some 20,000
@@ -53,7 +54,7 @@ def identify(headers: Mapping[str, str], level: Level, access: AccessPolicy) -> 
     claims: Sequence[_Claim] = ()
     with suppress(ValueError, RecursionError):  # msgspec's faults are ValueErrors
         if len(principal := headers.get(PRINCIPAL, "")) <= LARGEST_PRINCIPAL:
-            claims = msgspec.json.decode(base64.b64decode(principal, validate=True), type=_Principal).claims
+            claims = reader_of(_Principal).decode(base64.b64decode(principal, validate=True)).claims
     # The name may pass to a different person, the object id never does.
     ids = [one.val for one in claims if one.typ in OBJECT_ID_CLAIMS and GUID.fullmatch(one.val)]
     # A letter beyond U+FFFF would count twice in a column of SQL Server.

@@ -14,7 +14,7 @@ import msgspec
 from core.api.operation import Operation
 from core.api.problems import NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
 from core.api.route import REVEALING, Level
-from core.model.shapes import MEANT, Nothing, Shape, reader_of
+from core.model.shapes import MEANT, Nothing, Shape, converted, reader_of
 from core.model.transforms import cut_times, cutting_times
 
 LARGEST_BODY = 256 * 1024  # octets
@@ -95,8 +95,7 @@ def _typed(given: Mapping[str, Any], shape: type[Read]) -> Read:
     try:
         octets = {name: cut_times(text.encode("utf-8", "surrogatepass")) for name, text in given.items()}
         cut = {name: text.decode("utf-8", "surrogatepass") for name, text in octets.items()}
-        reader_of(shape)  # which describes it
-        read = msgspec.convert(cut, shape, strict=False)
+        read: Read = converted(cut, shape, strict=False)
     except msgspec.ValidationError as error:
         raise _refused(str(error), "") from None
     for name, text in given.items():
