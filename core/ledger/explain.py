@@ -274,8 +274,9 @@ def _evident(found: Whereabouts) -> tuple[Outcome, str] | None:
                 "held",
                 f"It was not tried yet: it waits for letter {letter.held_behind} of its partition key.",
             )
-        stands = " that nothing retries any more" if letter.status == "exhausted" else f", {letter.status}"
-        return "dead_lettered", f"It is a dead letter{stands}, after {_count(letter.attempts, 'attempt')}."
+        last = "the app does not try it again: retry or discard its dead letter"
+        then = last if letter.status == "exhausted" else f"its dead letter is {letter.status}"
+        return "dead_lettered", f"It failed in {_count(letter.attempts, 'attempt')}, and {then}."
     if found.rows:
         number, kinds = found.rows[0].commit_number, {change.commit_number: change.kind for change in found.changes}
         commit = f"ommit {number}{_KINDS[kinds.get(number, 'batch')]}"

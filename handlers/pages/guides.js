@@ -10,7 +10,7 @@ const OPERATOR = {
     "Dry run", "Replay", "What would change", "By partition", "Moves of the task"],
   "Many letters at once": ["Redrives", "Letters that it moved"],
   "Old rows": ["Purges", "Purge", "By table"],
-  [LEDGER]: ["Find a number", "Find a time", "Find a key", "Outcome", "Commit", "Letter", "Gap", "Rows", "Changes by retries and replays"],
+  [LEDGER]: ["Find a number", "Find a time", "Find a key", "Outcome", "Step by step", "Rows"],
 };
 const FOUND = new Map([
   ...Object.entries(OPERATOR).flatMap(([heading, titles]) => titles.map((title) => [title, ["operator", heading]])),

@@ -1,8 +1,9 @@
 // The ledger explorer: enter a number, see where it went.
 
-import { get, tried } from "./api.js";
-import { ago, badge, button, card, count, dated, el, facts, field, form, grouped, ledgerAt, letterAt, messageOf, mono,
+import { get, Problem, tried } from "./api.js";
+import { badge, button, card, count, dated, el, facts, field, form, grouped, ledgerAt, letterAt, messageOf, mono,
   numbersOf, positionOf, quiet, table, wordOf } from "./dom.js";
+import { KINDS } from "./letters.js";
 
 export async function ledger(place, left, partition = "", number = "") {
   const id = el("input", { name: "partition", size: 6, required: true, value: partition, autocomplete: "off" });
@@ -15,19 +16,28 @@ export async function ledger(place, left, partition = "", number = "") {
     if (location.hash === asked) show(found, left, id.value.trim(), plain);
     else location.hash = asked;
   };
-  place.append(el("h1", {}, "Where did a number go?"),
+  place.append(el("h1", {}, "Ledger: what became of an event"),
+    partition ? found : el("p", {}, "When somebody misses an event, or asks where a row comes from, look it up here. Looking changes nothing."),
     card("Find a number", form({ class: "row" }, go, field("Partition", id), field("Sequence number", digits),
-      el("button", { class: "main" }, "Explain")),
-    quiet("Each letter, task and row of a table names its partition and sequence number.")), found, byKey(), byTime());
+      el("button", { class: "main" }, "Show what became of it")),
+    quiet("Letters, tasks and the rows of your tables name both: partition_id and sequence_number.",
+      partition ? [" Without them, ", el("a", { href: "#/ledger" }, "find the event by its key or time"), "."] : "")),
+    partition ? "" : el("div", { class: "columns" }, byKey(), byTime()));
   if (partition) await show(found, left, partition, number);
 }
 
-/** The form that finds the commits of a time. */
+const TIME = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(:\d\d)?)Z?$/;
+
+/** The form that finds the commits of a time: a field of text, because the browser's own writes times of another clock. */
 function byTime() {
-  const at = el("input", { name: "at", type: "datetime-local", step: 1, required: true });
+  const now = new Date().toISOString().slice(0, 16).replace("T", " ");
+  const at = el("input", { name: "at", size: 24, required: true, autocomplete: "off", placeholder: `such as ${now}` });
   const found = el("div", { "aria-live": "polite" });
   const look = () => tried(found, async () => {
-    const { commits } = await get("ledger", { at: new Date(`${at.value}Z`).toISOString() });
+    const [, day, time] = TIME.exec(at.value.trim()) ?? [];
+    const since = new Date(`${day}T${time}Z`);
+    if (isNaN(since)) throw new Problem(400, { detail: `“${at.value}” is not a time. Write it like ${now}, in UTC.` });
+    const { commits } = await get("ledger", { at: since.toISOString() });
     found.replaceChildren(table("Commits", [["Partition", (one) => one.partition_id],
       ["Numbers", (one) => (one.commit ? el("a", { href: ledgerAt({ ...one, sequence_number: one.commit.first }) },
         numbersOf(one.commit)) : "none since")],
@@ -35,9 +45,9 @@ function byTime() {
       ["Kind", (one) => (one.commit ? badge(one.commit.kind) : "")],
       ["Committed", (one) => (one.commit ? dated(one.commit.committed_at) : "")]], commits));
   });
-  return card("Find a time", form({ class: "row" }, look, field("Committed since (UTC)", at),
+  return card("Find a time", form({ class: "row" }, look, field("Committed at or after (UTC)", at),
     el("button", { class: "main", id: "find-time" }, "Find")),
-  quiet("The first commit of each partition since then."), found);
+  quiet("When you know only when: the first commit of each partition since then, with its sequence numbers."), found);
 }
 
 /** The form that finds the places of a key, page by page. */
@@ -52,7 +62,7 @@ function byKey() {
     next ? button("Older", () => go(next)) : null, quiet(sentence)].filter(Boolean));
   });
   return card("Find a key", form({ class: "row" }, () => go(), field("Partition key or subject", key), el("button", { class: "main", id: "find-key" }, "Find")),
-  quiet("The newest places of each partition first. The log records your name."), found);
+  quiet("When you know only whose event it is, such as a home or an order: its events, the newest of each partition first. The log records your name."), found);
 }
 
 const show = (found, left, partition, number) => tried(found, async () => {
@@ -64,41 +74,36 @@ const show = (found, left, partition, number) => tried(found, async () => {
 function parts(told) {
   const step = (by) => {
     const next = BigInt(told.sequence_number) + BigInt(by);
-    return next < 0n ? null : el("a", { href: ledgerAt({ ...told, sequence_number: next }) }, by < 0 ? "← previous" : "next →");
+    return next < 0n ? null : el("a", { href: ledgerAt({ ...told, sequence_number: next }) }, by < 0 ? "← previous number" : "next number →");
   };
+  const open = told.letter && told.letter.status !== "resolved";
   return [
-    card("Outcome", el("p", { class: "verdict", id: "outcome" },
-      positionOf(told), badge(told.outcome)),
-    el("p", {}, told.sentence), el("p", { class: "row" }, step(-1), step(1))),
-    el("div", { class: "columns" },
-      card("Commit", told.range ? null : el("p", {}, "No range of the ledger holds this number."),
-        facts([...(told.range ? range(told.range) : []), ["Partition's ledger", `${grouped(told.first)} to ${grouped(told.checkpoint)}, the checkpoint`]])),
-      told.letter ? card("Letter", facts([["Status", badge(told.letter.status)],
-        ["Error", el("span", { class: "error" }, messageOf(told.letter))], ["Attempts", count(told.letter.attempts)]]),
-      el("p", {}, el("a", { href: letterAt(told) }, "Show the letter"))) : null,
-      told.gap ? card("Gap", facts([["Numbers", numbersOf(told.gap)],
-        ["Status", badge(told.gap.status)], ["Found", dated(told.gap.found_at)]])) : null),
-    rowsCard(told),
-    told.changes.length ? card("Changes by retries and replays", table("Changes", [
-      ["Commit", (one) => count(one.commit_number)], ["Kind", (one) => badge(one.kind)],
-      ["Numbers", numbersOf],
-      ["Written", (one) => count(one.written), "amount"],
-      ["When", (one) => ago(one.committed_at)]], told.changes)) : null,
+    card("Outcome", el("p", { class: "verdict", id: "outcome" }, `Event ${grouped(told.sequence_number)} of partition ${told.partition_id}`, badge(told.outcome)),
+      el("p", {}, told.sentence), open ? el("span", { class: "error" }, messageOf(told.letter)) : null,
+      told.letter ? el("p", { class: "row" }, el("a", { class: "go", href: letterAt(told) }, open ? "Open its letter, to retry or discard it" : "Open its letter")) : null, el("p", { class: "row" }, step(-1), step(1))),
+    card("Step by step", el("ol", { class: "attempts" }, steps(told).map(([at, ...said]) => el("li", {}, dated(at), ": ", said))),
+      quiet(`The ledger of this partition goes from number ${grouped(told.first)} to ${grouped(told.checkpoint)}, the checkpoint: the last number that is settled.`),
+      told.range ? el("details", {}, el("summary", {}, "The commit in detail"), facts(range(told.range))) : null),
+    told.rows === null && told.outcome.startsWith("written") ? card("Rows", quiet("The rows are hidden."))
+      : told.rows?.length ? card("Rows", told.rows.map(row)) : null,
   ].filter(Boolean);
 }
 
-/** Show the rows of a number; they are null for a caller who may not see them. */
-function rowsCard({ rows, outcome }) {
-  if (rows === null && outcome.startsWith("written")) return card("Rows", quiet("The rows are hidden."));
-  return rows?.length ? card("Rows", rows.map(row)) : null;
+/** Tell in the order of time what happened to the event: [time, words]. */
+function steps({ range: of, gap, changes, history }) {
+  const committed = (one) => [one.committed_at, `commit ${count(one.commit_number)}${one.kind === "batch" ? "" : `, a ${one.kind},`} had `,
+    one.first === one.last ? "this event alone" : `the events ${numbersOf(one)}`, `: ${outcomesOf(one)}`];
+  const known = new Set(changes.map((one) => one.commit_number));
+  return [of && committed(of), gap && [gap.found_at, `numbers ${numbersOf(gap)} were missing in what the hub sent. This gap is now `, badge(gap.status)],
+    ...changes.map(committed),
+    ...history.filter((one) => !known.has(one.commit_number)).map((one) => [one.done_at, `${KINDS[one.kind] ?? one.kind} by ${one.done_by}, after which its letter was `, badge(one.status), one.why ? quiet(one.why) : ""]),
+  ].filter(Boolean).sort(([one], [other]) => Date.parse(one) - Date.parse(other));
 }
 
-const range = (one) => [["Commit", count(one.commit_number)],
-  ["Sequence numbers", numbersOf(one)],
-  ["Outcomes", ["written", "filtered", "dead_lettered", "held", "absent"].filter((name) => one[name])
-    .map((name) => `${count(one[name])} ${wordOf(name)}`).join(", ")],
-  ["Transform", one.transform_version], ["Invocation", mono(one.invocation_id)],
-  ["Committed", dated(one.committed_at)]];
+const outcomesOf = (one) => ["written", "filtered", "dead_lettered", "held", "absent"].filter((name) => one[name])
+  .map((name) => `${count(one[name])} ${wordOf(name)}`).join(", ");
 
-const row = (one) => [el("h3", {}, one.table), facts([["Commit", count(one.commit_number)],
-  ...Object.entries(one.columns).map(([name, value]) => [name, mono(value)])])];
+const range = (one) => [["Commit", count(one.commit_number)], ["Sequence numbers", numbersOf(one)], ["Outcomes", outcomesOf(one)],
+  ["Transform", one.transform_version], ["Invocation", mono(one.invocation_id)], ["Committed", dated(one.committed_at)]];
+
+const row = (one) => [el("h3", {}, one.table), facts([["Commit", count(one.commit_number)], ...Object.entries(one.columns).map(([name, value]) => [name, mono(value)])])];

@@ -8,7 +8,7 @@ import { tasksTable } from "./tasks.js";
 const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
 const NAMES = ["fingerprint", "status", "error_class", "partition_id", "partition_key", "failed_from", "failed_before"];
 const TRIES = ["retry", "replay"];
-const KINDS = { retry: "tried", replay: "replayed", requeue: "made due", discard: "discarded", exhaust: "given up", free: "freed" };
+export const KINDS = { retry: "tried", replay: "replayed", requeue: "made due", discard: "discarded", exhaust: "given up", free: "freed" };
 const [PAGE, SHORT_PAGE] = [50, 10]; // the short one on a narrow screen
 const MOST_GROUPS = 100;
 

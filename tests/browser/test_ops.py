@@ -31,7 +31,7 @@ LAST = {  # the heading of each part that comes last
     "#/letters/3/41": "History",
     "#/tasks": "Tasks",
     "#/ledger": "Find a time",
-    "#/ledger/3/41": "Letter",
+    "#/ledger/3/41": "Step by step",
     "#/runs": "Runs",
     "#/homes": "Find a home",
 }
@@ -229,11 +229,12 @@ def test_the_explorer_tells_where_a_number_went_by_place_time_and_key_and_refuse
     page.wait_for_selector("#outcome")
     assert "written" in page.inner_text("#outcome")
     assert "sensor_reading" in page.inner_text("main")
+    assert "): commit 1 had the events 0 to " in page.inner_text("section[aria-label='Step by step'] li")
     picture(page, "ops-ledger")
-    page.click("text=next →")
-    page.wait_for_selector("#outcome:has-text('7 / 13')")
+    page.click("text=next number →")
+    page.wait_for_selector("#outcome:has-text('Event 13 of partition 7')")
     page.fill("input[name=number]", "999999")
-    page.click("text=Explain")
+    page.click("text=Show what became of it")
     page.wait_for_selector("#outcome .badge:has-text('not yet')")
     assert "after the checkpoint" in page.inner_text("section[aria-label=Outcome]")
     page.fill("input[name=number]", "twelve")
@@ -242,8 +243,12 @@ def test_the_explorer_tells_where_a_number_went_by_place_time_and_key_and_refuse
     said = "sequence_number: a sequence number has 1 to 19 digits and nothing else, such as 4711"
     assert page.inner_text("main .fault") == said
     show(page, "#/ledger")
-    page.fill("input[name=at]", "2020-01-01T00:00:00")
-    page.click("#find-time")
+    assert "none" in page.evaluate("getComputedStyle(document.querySelector('.place'), '::after').content"), "it loads"
+    for text in ("3/5", "2020-01-01 00:00"):
+        page.fill("input[name=at]", text)
+        page.click("#find-time")
+        if "/" in text:
+            page.wait_for_selector("main .fault:has-text('“3/5” is not a time. Write it like 20')")
     page.locator("table a").first.click()
     page.wait_for_selector("#outcome")
     show(page, "#/ledger")

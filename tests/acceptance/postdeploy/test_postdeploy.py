@@ -114,7 +114,8 @@ def test_an_event_that_becomes_no_row_fails(
     poison = tmp_path / "poison.json"
     poison.write_text("no event")
     assert deploy(azure, hub=running[1], SMOKE_EVENT=str(poison)) == 1
-    said = "was sent and became no row: It is a dead letter that nothing retries any more, after 1 attempt."
+    said = "was sent and became no row: It failed in 1 attempt, and the app does not try it again: "
+    said += "retry or discard its dead letter."
     assert one_line(capsys).endswith(said)
 
 
