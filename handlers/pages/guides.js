@@ -14,7 +14,7 @@ const OPERATOR = {
 };
 const FOUND = new Map([
   ...Object.entries(OPERATOR).flatMap(([heading, titles]) => titles.map((title) => [title, ["operator", heading]])),
-  ["How far the aggregates reach", ["operator", "The aggregation"]],
+  ["State of the sums", ["operator", "The aggregation"]],
   ["Runs", ["operator", "The aggregation"]],
   ["Run", ["aggregation", "When something is wrong"]],
   ...["Forget a person", "Letters that mention them", "By stream"].map((title) => [title, ["erasure", "How to erase"]]),

@@ -41,8 +41,7 @@ function byTime() {
     found.replaceChildren(table("Commits", [["Partition", (one) => one.partition_id],
       ["Numbers", (one) => (one.commit ? el("a", { href: ledgerAt({ ...one, sequence_number: one.commit.first }) },
         numbersOf(one.commit)) : "none since")],
-      ["Commit", (one) => (one.commit ? count(one.commit.commit_number) : ""), "amount"],
-      ["Kind", (one) => (one.commit ? badge(one.commit.kind) : "")],
+      ["Commit", (one) => (one.commit ? count(one.commit.commit_number) : ""), "amount"], ["Kind", (one) => (one.commit ? badge(one.commit.kind) : "")],
       ["Committed", (one) => (one.commit ? dated(one.commit.committed_at) : "")]], commits));
   });
   return card("Find a time", form({ class: "row" }, look, field("Committed at or after (UTC)", at),
@@ -62,7 +61,7 @@ function byKey() {
     next ? button("Older", () => go(next)) : null, quiet(sentence)].filter(Boolean));
   });
   return card("Find a key", form({ class: "row" }, () => go(), field("Partition key or subject", key), el("button", { class: "main", id: "find-key" }, "Find")),
-  quiet("When you know only whose event it is, such as a home or an order: its events, the newest of each partition first. The log records your name."), found);
+  quiet("When you know only whose event it is, such as a customer or a device: its events, the newest of each partition first. The log records your name."), found);
 }
 
 const show = (found, left, partition, number) => tried(found, async () => {

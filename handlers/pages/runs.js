@@ -1,7 +1,7 @@
 // The runs of the aggregation: how far its aggregates reach, the result of each run, and its failures.
 
 import { confirm, get, post, repeat, seldom, tried } from "./api.js";
-import { ago, badge, button, capital, card, count, duration, el, field, notice, pager, plural, renew, table } from "./dom.js";
+import { ago, badge, button, capital, card, count, duration, el, field, pager, plural, quiet, renew, table } from "./dom.js";
 import { guideAt } from "./guides.js";
 
 const EVERY_MS = 5000;
@@ -20,9 +20,9 @@ export async function runs(place, left, id = "") {
   const again = async () => {
     const found = await get("aggregations", { limit: PAGE, cursor: page.cursor });
     if (left.aborted) return;
-    renew(head, standing(found, again));
+    if (!page.cursor) renew(head, standing(found, again));
     renew(list, listed(found, page, again));
-    const wanted = page.shown ?? found.runs.find((one) => OPEN.includes(one.status))?.run_id;
+    const wanted = page.shown ?? (found.runs.find((one) => OPEN.includes(one.status)) ?? [...differing(found), ...failed(found)][0])?.run_id;
     if (!wanted) renew(detail);
     else await tried(detail, async () => { // an address of no run is answered in its place, and hides nothing else
       const run = await get(`aggregations/runs/${encodeURIComponent(wanted)}`);
@@ -32,20 +32,29 @@ export async function runs(place, left, id = "") {
   await repeat(left, EVERY_MS, again);
 }
 
+/** Return the newest run of each aggregate whose rows differ from the ledger, or which ended without a result. */
+const newestOf = (runs) => [...Map.groupBy(runs, (one) => one.job).values()].map(([newest]) => newest);
+const differing = ({ runs }) => newestOf(runs.filter((one) => one.quality)).filter((one) => one.quality.fault);
+const failed = ({ runs }) => newestOf(runs).filter((one) => one.status === "failed");
+const stateOf = (run) => (run.quality?.fault ? "rows differ" : run.status);
+const nameOf = (run) => run.job.replace(/^rows\./, "rows of ");
+
 function standing(found, again) {
-  const behind = Object.entries(found.reached).map(([name, number]) => number - (found.cut[name] ?? 0));
-  const commits = behind.reduce((sum, one) => sum + one, 0);
+  const commits = Object.entries(found.reached).reduce((sum, [name, number]) => sum + number - (found.cut[name] ?? 0), 0);
   const works = found.engine !== "none";
-  return card("How far the aggregates reach",
-    el("p", { class: `verdict ${commits || !works ? "" : "good"}`, id: "cut" }, commits
-      ? `${plural(commits, "commit")} not aggregated yet. The oldest was made ${duration(found.lag_seconds)} ago.`
-      : works ? "Level with the checkpoints" : "Not running"),
+  const missing = `${plural(commits, "commit")}, the oldest from ${duration(found.lag_seconds)} ago, ${commits === 1 ? "is" : "are"} not in the sums yet`;
+  const isUsed = works || found.runs.length > 0;
+  return card("State of the sums",
+    differing(found).map((run) => el("p", { class: "verdict bad" }, `Do not rely on the sums of ${nameOf(run)} yet: the tables and the ledger count different rows in run ${count(run.number)}. `,
+      el("a", { href: `#/runs/${encodeURIComponent(run.run_id)}` }, "What to do"))),
+    failed(found).map((run) => el("p", { class: "verdict bad" }, `Run ${count(run.number)} of ${nameOf(run)} ended without a result. The sums lack its commits until the next run, which takes them over.`)),
     found.paused ? el("p", { class: "fault", id: "paused" },
       `Paused by ${found.paused.who}: ${found.paused.reason}`) : null,
+    el("p", { class: `verdict ${commits || !works ? "" : "good"}`, id: "cut" }, !isUsed ? "This app makes no sums" : !commits ? "The sums have every commit"
+      : `${missing}${works && !found.paused ? ": the next run adds them" : ""}`, "."),
     found.waiting ? el("p", { class: "quiet", id: "waiting" }, `Waiting for its run: ${found.waiting.kind} of `
       + `${daysOf(found.waiting)}, ordered by ${found.waiting.who}: ${found.waiting.reason}`) : null,
-    works ? el("p", { class: "quiet" }, "A run computes the commits that are not aggregated yet, and adds their windows "
-      + "slice by slice. A window is seen whole or not at all.") : null,
+    isUsed ? quiet("Aggregation adds up rows by windows of time, such as 15 minutes. A run adds the new commits to them, and is seen whole or not at all.") : null,
     offers(found, again),
     found.history.length ? el("details", {}, el("summary", {}, "Orders"),
       table("Orders about the aggregation", ORDERS, found.history)) : null);
@@ -56,8 +65,8 @@ function offers(found, again) {
   const works = found.engine !== "none";
   const said = works ? el("p", { class: "quiet", id: "step-does" }, "The timer takes a step every few minutes: it plans a "
     + "run, submits its Spark job, asks the engine for the result, or writes the result. The button takes "
-    + "the next step at once.") : el("p", { id: "no-engine" }, "No Spark engine is set (SPARK_ENGINE is none), so no new "
-    + "run begins and nothing new is aggregated.");
+    + "the next step at once.") : el("p", { id: "no-engine" }, `No Spark engine is set now (SPARK_ENGINE is none)${
+    found.runs.length ? "; the runs below are from before, and the sums stay as they left them" : ". Nothing is wrong: events and rows need no engine"}.`);
   const order = fitting(found);
   return [said, el("div", { class: "row" },
     works ? button("Take the next step now", () => step(again), { "aria-describedby": "step-does" }) : null,
@@ -81,7 +90,7 @@ const DISCARD_RESULT = { title: "Discard the staged result", word: "Discard the 
   says: "The result is never committed. The next attempt of the run follows." };
 
 const WITHDRAW = { title: "Withdraw the order", word: "Withdraw", says: "The order ends. No run of it was planned." };
-const REPAIR = { title: "Repair the windows of some days", word: "Repair", path: "aggregations/repair",
+const REPAIR = { title: "Repair the windows of some days", word: "Repair days", path: "aggregations/repair",
   says: "A run computes the windows of these days again and replaces them. Increments go on before and after it." };
 const BACKFILL = { title: "Begin the aggregate with a backfill", word: "Backfill", path: "aggregations/backfill",
   says: "One run computes the windows of these days from all rows. Increments begin after it." };
@@ -108,32 +117,36 @@ const ordered = (order, path, body, again, id = crypto.randomUUID()) => confirm(
 
 function inspected({ run, failures, staged_at: stagedAt }, engine, again) {
   const at = `aggregations/runs/${encodeURIComponent(run.run_id)}`;
-  const discard = (order, what) => button(order.word, () => ordered(order, `${at}/discard`, { what }, again),
-    { class: "grave" });
+  const discard = (order, what, place) => button(order.word, () => ordered(order, `${at}/discard`, { what }, again),
+    { class: `grave ${place}` });
   return card(`Run ${count(run.number)}`,
-    el("p", {}, `${run.job.replace(/^rows\./, "rows of ")} `, badge(run.status), ` attempt ${count(run.attempt)} `, stagedAt ? "with a staged result of " : "",
-      stagedAt ? ago(stagedAt) : "", run.engine_job_id ? [" as the engine's job ", el("span", { class: "mono" }, run.engine_job_id)] : ""),
+    el("p", {}, `${nameOf(run)} `, badge(stateOf(run)), ` attempt ${count(run.attempt)}`, stagedAt && OPEN.includes(run.status) ? [", with a staged result of ", ago(stagedAt)] : "",
+      run.engine_job_id ? [", the engine's job ", el("span", { class: "mono" }, run.engine_job_id)] : ""),
     run.quality ? qualityOf(run) : null,
-    failures.length ? table("Failures of the run", FAILURES, failures) : el("p", { class: "quiet" }, "No failure."),
+    failures.length ? [el("p", { id: "failing" }, OPEN.includes(run.status) ? "The app tries again by itself, up to five attempts. A cause that lasts needs you: "
+      : "Five attempts failed, or somebody discarded the run. The next run takes over its commits an hour later, or with the button at once. First end the cause: ", guided("Runbook", "aggregation-failed")),
+    table("Failures of the run", FAILURES, failures)] : el("p", { class: "quiet" }, "No attempt of it failed."),
     OPEN.includes(run.status) ? el("div", { class: "row" },
       run.engine_job_id && engine !== "none" ? button("Cancel the job", () => ordered(CANCEL, `${at}/cancel`, {}, again)) : null,
-      stagedAt ? discard(DISCARD_RESULT, "result") : null, discard(DISCARD, "run")) : null);
+      stagedAt ? discard(DISCARD_RESULT, "result", "apart") : null, discard(DISCARD, "run", stagedAt ? "" : "apart")) : null);
 }
 
-/** One line of figures; a fault is red and comes first. */
+const guided = (words, heading) => el("a", { class: "whole", href: guideAt("runbook", heading), target: "_blank", rel: "noopener" }, words);
+
+/** Say what the run counted; a fault is red, comes first, and has its remedy. */
 const qualityOf = ({ quality: found }) => el("div", { id: "quality" },
-  found.fault ? el("p", { class: "fault" }, `Rows differ: ${found.fault}.`) : null,
-  el("p", {}, [found.rows_ledger === null ? "Rows not known: some commits are purged" : `${plural(found.rows_ledger, "row")} by the ledger`,
-    `${count(found.rows_read)} read`, lateOf(found)].filter(Boolean).join(" · ")));
+  found.fault ? [el("p", { class: "fault" }, `Rows differ: ${found.fault}.`), el("p", {}, "What to do: ", el("a", { href: "#/" }, "audit the ledger"),
+    ' with "the rows too", which names the numbers; ', el("a", { href: `#/tasks?partition=${found.partitions[0]?.partition.split("/")[1] ?? ""}` }, "replay them"),
+    ", which brings lost rows back; then repair the days of these rows, here. ", guided("Runbook", "aggregation-quality"))] : null,
+  el("p", {}, found.rows_ledger === null ? "The rows by the ledger are not known, because some commits are purged: " : `The ledger counts ${plural(found.rows_ledger, "row")}. The run found `,
+    `${count(found.rows_read)} to sum${found.rows_elsewhere ? `, ${count(found.rows_elsewhere)} in other tables` : ""}${found.rows_removed ? `, and ${count(found.rows_removed)} that a replay removed since` : ""}.`),
+  found.rows_late ? quiet(`${lateOf(found)}. Its sum has them now.`) : null);
 
 /** Say how many rows arrived after their windows, which earlier runs had already written. */
 const lateOf = (found) => (found.rows_late ? `${plural(found.rows_late, "row")} came long after their window had ended` : "");
 
-const qualityCell = (found) => (found === null ? "–"
-  : found.fault ? [badge("rows differ"), el("span", {}, ` ${capital(found.fault)}. `), el("a", { href: "#/" }, "Audit the ledger"),
-    ` with "the rows too". `, el("a", { class: "whole", href: guideAt("runbook", "aggregation-quality"),
-    target: "_blank", rel: "noopener" }, "Runbook")]
-    : [found.rows_ledger === null ? "not compared, because some commits are purged" : "same rows", lateOf(found)].filter(Boolean).join(", "));
+const qualityCell = (found) => (found === null ? "–" : found.fault ? `${capital(found.fault)}.`
+  : [found.rows_ledger === null ? "not compared, because some commits are purged" : "same rows", lateOf(found)].filter(Boolean).join(", "));
 
 const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"],
   ["What", (one) => one.why], ["Reason of the engine", (one) => one.reason ?? "–"],
@@ -161,9 +174,9 @@ const TIME = { submitting: "intent_at", submitted: "submitted_at", committed: "c
 function listed(found, page, again) {
   const columns = [
     ["Run", (one) => el("a", { href: `#/runs/${encodeURIComponent(one.run_id)}` }, count(one.number)), "amount"],
-    ["Aggregate", (one) => one.job.replace(/^rows\./, "rows of ")],
-    ["Kind", (one) => (one.kind === "increment" ? one.kind : `${one.kind} of ${daysOf(one)}`)],
-    ["Status", (one) => [badge(one.status), one.attempt > 1 ? ` attempt ${count(one.attempt)}` : ""]],
+    ["Aggregate", nameOf],
+    ["Kind", (one) => (one.kind === "increment" ? "new commits" : `${one.kind} of ${daysOf(one)}`)],
+    ["Status", (one) => [badge(stateOf(one)), one.attempt > 1 ? ` attempt ${count(one.attempt)}` : ""]],
     ["When", (one) => ago(one[TIME[one.status]] ?? one.planned_at)],
     ["Took", (one) => took(one), "amount"],
     ["Commits", (one) => count(commitsOf(one)), "amount"],
@@ -179,22 +192,14 @@ function listed(found, page, again) {
 }
 
 /** Say that there is no run, and what makes the first one. */
-const none = ({ engine }) => (engine === "none" ? [el("p", {}, "Without an engine there are no runs."),
-  el("p", { class: "quiet" }, "To have runs, name a Spark engine in the setting SPARK_ENGINE, and start the app again.")]
+const none = ({ engine }) => (engine === "none" ? [el("p", {}, "There are no runs."),
+  el("p", { class: "quiet" }, "To have sums, name a Spark engine in the setting SPARK_ENGINE, and start the app again.")]
   : [el("p", {}, "No run is planned yet."),
     el("p", { class: "quiet" }, "The timer plans the first run when there are commits to sum. To plan it now, take the next step above.")]);
 
 /** The rows that the ledger counts for a run: one number, here and with its quality. */
-function rowsOf(run) {
-  const rows = run.quality?.rows_ledger ?? run.rows_planned;
-  return rows === null ? "–" : count(rows);
-}
+const rowsOf = (run) => { const rows = run.quality?.rows_ledger ?? run.rows_planned; return rows === null ? "–" : count(rows); };
 
-function commitsOf(run) {
-  return Object.entries(run.cut_to).reduce((sum, [name, to]) => sum + to - (run.cut_from[name] ?? 0), 0);
-}
+const commitsOf = (run) => Object.entries(run.cut_to).reduce((sum, [name, to]) => sum + to - (run.cut_from[name] ?? 0), 0);
 
-function took(run) {
-  if (!run.closed_at) return "–";
-  return `${count(Math.round((Date.parse(run.closed_at) - Date.parse(run.planned_at)) / 1000))} s`;
-}
+const took = (run) => (run.closed_at ? duration((Date.parse(run.closed_at) - Date.parse(run.planned_at)) / 1000) : "–");

@@ -20,6 +20,7 @@ from tests.browser.tab import (
     press_until,
     seen,
     show,
+    with_aggregation,
 )
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ def test_no_part_is_wider_than_the_screen_in_either_colour_scheme(
     for width in (1600, 1040, 360):
         page = open_page(width=width)
         page.wait_for_selector("#verdict")
+        with_aggregation(page, engine="local")
         for fragment in PAGES:
             show(page, fragment)
             page.wait_for_timeout(300)

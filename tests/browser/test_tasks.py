@@ -1,17 +1,16 @@
 """The tasks on the operator's page: replays, erasures, purges, and the runs of the aggregation."""
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tests.browser.conftest import HOSTILE, Run, reading, registration
-from tests.browser.tab import Picture, boxes, confirmed, order, seen, show, with_aggregation
-from tests.fakes.aggregation_engines import ROW_LOST
+from tests.browser.tab import HEIGHT, Picture, Portrait, boxes, confirmed, order, seen, show, with_aggregation
 from tests.patience import allowed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 STATUS, RUNS = "#task-status .badge", "table[aria-label='Aggregation runs']"
-MOMENT = "'2026-11-21T12:00:00.000000Z'"
 
 
 def ask(
@@ -67,7 +66,7 @@ def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
     assert run.rows(stored) == [(42, 1)]
     assert run.status()["ledger_balanced"] is True
     show(page, "#/ledger/9/5")
-    page.wait_for_selector("table[aria-label=Changes] .badge:has-text('replay')")
+    page.wait_for_selector("section[aria-label='Step by step'] li:has-text(', a replay, had ')")
     show(page, "#/letters/9/44")
     page.wait_for_selector("h1 .badge:has-text('discarded')")
 
@@ -262,28 +261,36 @@ def test_the_runs_are_listed_with_what_they_came_to_and_a_fault_of_the_quality_i
 ) -> None:
     aggregated.feed("14", reading(14, 55))
     show(page, "#/runs")
-    page.wait_for_selector("#cut:has-text('not aggregated yet')")
+    page.wait_for_selector("#cut:has-text('not in the sums yet')")
     page.wait_for_selector(f"{RUNS} tbody tr")
     (first,) = page.request.get(f"{aggregated.address}/api/aggregations").json()["runs"]
+    found = first["quality"]
     told = {cell.get_attribute("data-label"): cell.inner_text() for cell in page.locator(f"{RUNS} tbody tr td").all()}
-    assert (told["Status"], told["Engine"].strip(), told["Rows"]) == ("committed", "local", "12")
+    assert (told["Status"], told["Engine"].strip(), told["Rows"]) == (
+        "rows differ",
+        "local",
+        f"{found['rows_ledger']:,}",
+    )
     assert (told["Aggregate"], told["Windows"]) == (first["job"], f"{first['windows']:,}")
     assert "Readings" not in told, "words of one app"
-    assert (
-        told["Against the ledger"]
-        == f'rows differ T{ROW_LOST["fault"][1:]}. Audit the ledger with "the rows too". Runbook'
+    assert told["Against the ledger"] == f"T{found['fault'][1:]}."
+    red, green, blue = page.locator(f"{RUNS} td[data-label=Status] .badge").first.evaluate(
+        "one => getComputedStyle(one).color.match(/\\d+/g).map(Number)"
     )
-    badge = page.locator(f"{RUNS} td[data-label='Against the ledger'] .badge").first
-    red, green, blue = badge.evaluate("one => getComputedStyle(one).color.match(/\\d+/g).map(Number)")
     assert red > 2 * max(green, blue)
+    assert page.inner_text(".verdict.bad").startswith("Do not rely on the sums of home_activity yet: ")
+    assert "the runs below are from before" in page.inner_text("#no-engine")
     picture(page, "ops-runs")
     show(page, "#/")
     page.wait_for_selector("p:text-is('This compares sequence numbers with outcomes. It does not compare rows.')")
     page.click(".matter:has-text('The rows of home_activity differ from the ledger') a:text-is('Show the run')")
     page.wait_for_selector("#quality")
-    fault, figures = page.locator("#quality p").all_inner_texts()
-    assert fault == f"Rows differ: {ROW_LOST['fault']}."
-    assert figures == "12 rows by the ledger · 8 read · 2 rows came long after their window had ended"
+    fault, remedy, figures, late = page.locator("#quality p").all_inner_texts()
+    assert fault == f"Rows differ: {found['fault']}."
+    assert remedy.startswith('What to do: audit the ledger with "the rows too", which names the numbers; replay them')
+    rows = found["rows_ledger"]
+    assert figures == f"The ledger counts {rows:,} rows. The run found {rows - 1:,} to sum."
+    assert late == "2 rows came long after their window had ended. Its sum has them now."
     show(page, "#/runs/no-such-run")
     page.wait_for_selector("main .fault")
     assert page.locator("#cut").count() == 1, "the fault took the place of the sums"
@@ -305,10 +312,10 @@ def test_the_aggregation_offers_only_what_can_work_and_a_repair_is_ordered_and_w
     page.click("dialog form button:not([type=button])")
     page.wait_for_selector("dialog .fault:has-text('SPARK_ENGINE')")  # the app itself has none
     page.keyboard.press("Escape")
-    page.click("button:text-is('Repair')")
+    page.click("button:text-is('Repair days')")
     page.fill("dialog input[name=since_day]", "2026-03-08")
     page.fill("dialog input[name=reason]", "changed by hand")
-    page.click("dialog button:text-is('Repair')")
+    page.click("dialog button:text-is('Repair days')")
     page.wait_for_selector("#waiting")
     told = page.inner_text("#waiting")
     assert told.startswith("Waiting for its run: repair of 2026-03-08 to the last day, ordered by ")
@@ -319,32 +326,42 @@ def test_the_aggregation_offers_only_what_can_work_and_a_repair_is_ordered_and_w
     assert ordered.all_text_contents()[:2] == ["withdraw", "repair of 2026-03-08 to the last day"]
 
 
-def test_a_run_is_paused_inspected_and_discarded_with_a_reason(page: "Page", aggregated: Run) -> None:
+def test_a_run_is_paused_inspected_and_discarded_with_a_reason(
+    page: "Page", aggregated: Run, portrait: Portrait
+) -> None:
     run_id, failures = "00000000000000aa", "table[aria-label='Failures of the run']"
+    at = f"{datetime.now(UTC) - timedelta(seconds=40):%Y-%m-%dT%H:%M:%S.000000Z}"
     aggregated.rows(
         "INSERT INTO aggregation_run (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status,"
         " planned_at, intent_at, engine_job_id, is_snapshot) SELECT ?, job, run_number + 1, cut, cut, 'livy', 2, 2,"
-        f" 'submitted', {MOMENT}, {MOMENT}, 'job-1', 0 FROM aggregation_cut",
-        run_id,
+        " 'submitted', ?, ?, 'job-1', 0 FROM aggregation_cut",
+        *(run_id, at, at),
     )
     aggregated.rows(
-        f"INSERT INTO aggregation_failure VALUES (?, 1, 1, {MOMENT}, 'job-0', 'its job failed', ?,"
-        " 'Traceback: the last line', 'javascript:alert(1)')",
-        *(run_id, HOSTILE),
+        "INSERT INTO aggregation_failure VALUES (?, 1, 1, ?, 'job-0', 'its job failed', 'The pool has no free node',"
+        " ?, 'logs/job-0')",
+        *(run_id, at, f"{HOSTILE} Traceback: the last line"),
     )
     with_aggregation(page, engine="livy")
     show(page, "#/runs")
     page.wait_for_selector(f"{failures} td:has-text('its job failed')")
-    assert HOSTILE in page.inner_text(failures)
+    assert "The app tries again by itself, up to five attempts." in page.inner_text("#failing")
+    for width in (360, 1600):
+        page.set_viewport_size({"width": width, "height": HEIGHT})
+        portrait(page, "ops-run-open")
+    aggregated.rows("UPDATE aggregation_failure SET link = 'javascript:alert(1)'")
+    page.wait_for_selector(f"{failures} td:has-text('javascript:')")
     assert page.locator(f"{failures} a").count() == 0  # only a web address is a link
     page.click(f"{failures} summary")
-    page.wait_for_selector(f"{failures} pre:has-text('the last line')")
+    assert HOSTILE in page.inner_text(f"{failures} pre:has-text('the last line')")
     confirmed(page, "Pause", "peak hours")
     page.wait_for_selector("#paused:has-text('peak hours')")
     confirmed(page, "Resume", "they are over")
     page.wait_for_selector("#paused", state="detached")
     confirmed(page, "Discard the run", "smaller runs")
     page.wait_for_selector(f"{RUNS} td:has-text('smaller runs')")
+    page.wait_for_selector(".verdict.bad:has-text('ended without a result. The sums lack its commits')")
+    portrait(page, "ops-run-failed")
     assert aggregated.rows("SELECT status FROM aggregation_run WHERE run_id = ?", run_id) == [("failed",)]
     for table in ("aggregation_failure", "aggregation_run"):
         aggregated.rows(f"DELETE FROM {table} WHERE run_id = ?", run_id)

@@ -65,7 +65,10 @@ def test_a_letter_is_explained_with_its_status_and_the_letter_that_it_waits_for(
     held = replace(first, event=event(2, "body", key="k"), status="held", held_behind=SequenceNumber(1))
     office.commit(0, 2, settled({}, letters=[first, held], filtered=1))
     found, waits = asked(office, 1), asked(office, 2)
-    assert (found.outcome, "the app does not try it again: retry or discard" in found.sentence) == ("dead_lettered", True)
+    assert (found.outcome, "the app does not try it again: retry or discard" in found.sentence) == (
+        "dead_lettered",
+        True,
+    )
     assert found.found.letter is not None
     assert (waits.outcome, "waits for letter 1 of its partition key" in waits.sentence) == ("held", True)
     assert audit(office.desk.audits, None).balanced
