@@ -162,11 +162,12 @@ class OrderAnswer(Answered):
 
 
 class AggregationsAnswer(Answered):
-    """The committed cut, the checkpoints that are `reached`, and a page of runs. `lag_seconds` is the age of the oldest
-    commit that is not in the aggregate. `waiting` is the order that has no run yet. `history` has the newest run first.
-    With the `engine` "none" no step is taken, and nothing is summed."""
+    """The committed cut, the checkpoints that are `reached`, and a page of runs of one of the `jobs`. `lag_seconds` is
+    the age of the oldest commit that is not in the aggregate. `waiting` is the order that has no run yet. `history` has
+    the newest run first. With the `engine` "none" no step is taken, and nothing is summed."""
 
     job: str
+    jobs: list[str]
     engine: str
     cut: dict[str, int]
     reached: dict[str, int]
@@ -392,6 +393,7 @@ def list_aggregations(call: Call[Nothing, AggregationsQuery, Nothing]) -> Aggreg
     page, following = page_of(found, query.limit, bound_to, lambda run: (run.number,))
     return AggregationsAnswer(
         job=job,
+        jobs=list(own.jobs),
         engine=own.settings.spark.engine,
         cut=json.loads(standing.cut),
         reached=json.loads(standing.reached),

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hubledger.cli.operate import agents, doctor, ledger, letter_moves, letters, runs, status, streams, tasks
-from hubledger.cli.operate.command import Work, add_command
+from hubledger.cli.operate.command import Work, add_command, begun
 from hubledger.cli.output import UsageFault, say, show_table
 from hubledger.cli.remote.connection import Address, Contexts, checked_url, contexts_file, read_contexts, write_contexts
 
@@ -46,13 +46,15 @@ def use(
         ]
         return show_table("contexts", ("", "name", "address", "sign-in"), rows) if rows else say("no context is known")
     known = dict(found.known)
+    name = name if url else begun(name, list(known), "context") or name
     if forget:
         if known.pop(name, None) is None:
             raise UsageFault(f"there is no context {name}")
         write_contexts(path, Contexts(known, "" if found.current == name else found.current))
         return say(f"{name} is forgotten")
     if not url and name not in known:
-        raise UsageFault(f"there is no context {name}: make it with --url, or use {', '.join(known) or 'none yet'}")
+        others = f", or use {', '.join(known)}" if known else ""
+        raise UsageFault(f"there is no context {name}: make it with --url https://NAME.azurewebsites.net{others}")
     if url or scope or key_from_stdin:
         address = checked_url(url, f"--url {url}") if url else known[name].url
         key = ""

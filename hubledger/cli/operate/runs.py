@@ -24,7 +24,8 @@ class What(StrEnum):
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="The number of a run, its id, or how the id begins.")]
 Aggregate = Annotated[
-    str | None, typer.Option("--job", metavar="NAME", help="An aggregate; default: the first by name.")
+    str | None,
+    typer.Option("--job", metavar="NAME", help="An aggregate, or how it begins; default: the first by name."),
 ]
 Since = Annotated[
     str | None, typer.Option(metavar="DAY", help="The first day in UTC: 2026-02-01, today, yesterday or -3d.")
@@ -42,6 +43,12 @@ _SAID = {
 }
 
 
+def job_named(at: At, given: str | None) -> str | None:
+    """Return the aggregate that begins as given, or the first by name. The app refuses a name that it does not know."""
+    known = at.app.get("aggregations", {"limit": 1}).value["jobs"]
+    return next(iter(known), None) if given is None else begun(given, known, "aggregate", "--job ") or given
+
+
 def list_runs(
     at: At,
     job: Aggregate = None,
@@ -52,6 +59,7 @@ def list_runs(
 
     Example: bin/hubledger runs list --job home_activity
     """
+    job = job and job_named(at, job)
     pages = list(at.app.pages("aggregations", {"job": job, "limit": limit}, everything))
     if at.out.as_json:
         for page in pages:
@@ -65,8 +73,8 @@ def list_runs(
     waiting = value["waiting"]
     facts = {
         "job": value["job"],
-        "engine": value["engine"],
-        "oldest commit that waits": seconds(value["lag_seconds"]),
+        "engine": "none: nothing is summed" if value["engine"] == "none" else value["engine"],
+        "oldest commit that waits": seconds(value["lag_seconds"]) if value["engine"] != "none" else None,
         "paused": value["paused"] and noted(value["paused"], "by "),
         "ordered": waiting and noted(waiting, f"{waiting['kind']} by "),
     }
@@ -88,6 +96,7 @@ def run_named(at: At, given: str, job: str | None) -> str:
     number, known = number_of(given), list[str]()
     if number is None and not re.fullmatch("[0-9a-f]+", given):
         raise UsageFault(f"{given!r} is no number of a run, and no beginning of an id: {program()} runs list")
+    job = job_named(at, job)
     for page in at.app.pages("aggregations", {"job": job, "limit": 100}, True):
         for one in page.value["runs"]:
             if str(one["number"]) == number:
@@ -95,7 +104,7 @@ def run_named(at: At, given: str, job: str | None) -> str:
             known.append(one["run_id"])
     if found := begun(given, known, "run"):
         return found
-    said = f"{job or 'the first aggregate'} has no run {given}; --job names a different aggregate"
+    said = f"{job or 'the app'} has no run {given}; --job names a different aggregate"
     raise Refused(f"{said}\n  look at what there is: {program()} runs list --all")
 
 
@@ -138,7 +147,8 @@ def step_runs(at: At, job: Aggregate = None) -> None:
 
     Example: bin/hubledger runs step --job home_activity
     """
-    at.confirm(f"Take the next step of {job or 'the first aggregate'}?")
+    job = job_named(at, job)
+    at.confirm(f"Take the next step of {job}?")
     done = at.app.post("aggregations", {"job": job})
     if at.out.as_json:
         return at.out.json(done.text)
@@ -190,7 +200,9 @@ def _order(at: At, move: str, body: Mapping[str, Any]) -> None:
     days = ""
     if "since_day" in body:
         days = f" from {body['since_day'] or 'the beginning'} to {body['until_day'] or 'now'}"
-    at.confirm(f"{move.capitalize()} {body['job'] or 'the first aggregate'}{days}?")
+    body = {**body, "job": job_named(at, body["job"])}
+    what = {"pause": "", "resume": "", "withdraw": "the order of "}.get(move, "the windows of ")
+    at.confirm(f"{move.capitalize()} {what}{body['job']}{days}?")
     done = at.app.post(f"aggregations/{move}", {"order_id": str(uuid4()), **body})
     if at.out.as_json:
         return at.out.json(done.text)
