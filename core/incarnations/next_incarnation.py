@@ -143,7 +143,7 @@ class HubFits(HubledgerError):
     def __init__(self, found: Incarnation) -> None:
         super().__init__(
             f"the hub is still the one of incarnation {found.number}, and all its checkpoints fit; nothing was changed."
-            " To open the next incarnation anyway, force it"
+            " To open the next incarnation anyway, force it (--force)"
         )
 
 

@@ -232,7 +232,7 @@ def explain(partition_id: PartitionId, number: SequenceNumber, store: Explanatio
 
 def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
     if number > found.checkpoint:
-        after = f"It is {number - found.checkpoint} after the checkpoint at {found.checkpoint}"
+        after = f"It is {number - found.checkpoint:,} after the checkpoint at {found.checkpoint:,}"
         is_open = found.gap is not None and found.gap.status == "open"
         fetched = "; the gap that it is part of is being fetched from the hub" if is_open else ""
         return "not_yet", f"{after}, so it is not committed yet{fetched}."

@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -12,7 +13,7 @@ from core.errors import HubledgerError, InvalidTransform
 from core.model.release import VERSION
 from hubledger.cli.operate.command import Url
 from hubledger.cli.operate.commands import add_operating_commands
-from hubledger.cli.output import Refused, UsageFault, given_url, joined, printable, say
+from hubledger.cli.output import Refused, UsageFault, fitted, given_url, joined, say
 from hubledger.cli.remote.client import Interrupted
 from local.feed.event_file import UnusableFile
 
@@ -98,5 +99,8 @@ def run(arguments: list[str], fail: Callable[..., int]) -> int:
 
 
 def _lines(text: str) -> str:
-    """Return a text of the app or of a person without the characters that steer a terminal."""
-    return "\n".join(map(printable, text.splitlines()))
+    """Return a text of the app or of a person as a terminal shows it, without the characters that steer it."""
+    return fitted(f"{_NAME}{text}", Console(stderr=True))[len(_NAME) :]
+
+
+_NAME = "hubledger: "

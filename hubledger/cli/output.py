@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -52,6 +53,22 @@ def width_of() -> int | None:
     return WIDE if not Console().is_terminal and "COLUMNS" not in os.environ else None
 
 
+def fitted(text: str, console: Console) -> str:
+    """Return lines that can be printed, broken between words where a terminal is narrower. A command at the end of one
+    is a line of its own, whole, so that it can be pasted.
+    """
+    lines, has_end = list[str](), console.is_terminal or (not console.stderr and "COLUMNS" in os.environ)
+    for line in lines_of(text).split("\n"):
+        said, name, rest = line.partition(f"{program()} ")
+        if not has_end or cell_len(line) <= console.width:
+            lines.append(line)
+            continue
+        to_paste = [name + rest] if name and (said.endswith(": ") or not said.strip()) else []
+        words = said if to_paste else line
+        lines += wrap(words, console.width, break_long_words=False, break_on_hyphens=False) + to_paste
+    return "\n".join(lines)
+
+
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table. Where its columns do not fit, each row is its first value, and the others with their names."""
     console = Console(highlight=False, width=width_of())
@@ -60,18 +77,17 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
     if len(columns) > 4 and width > console.width:
         named = [", ".join(f"{name}={cell}" for name, cell in zip(columns[1:], row[1:], strict=True)) for row in cells]
         columns, cells = (columns[0], "row"), [[row[0], text] for row, text in zip(cells, named, strict=True)]
-    table = titled(title)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in columns:
         table.add_column(Text(name), overflow="fold")
     for row in cells:
         table.add_row(*map(Text, row))
-    console.print(table)
+    console.print(titled(title, table))
 
 
-def titled(title: str) -> Table:
-    """Return an empty table with its title."""
-    said = Text(title) if title else None
-    return Table(title=said, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+def titled(title: str, table: RenderableType) -> RenderableType:
+    """Return a table below its title, which may be wider."""
+    return Group(Text(title, style="bold"), table) if title else table
 
 
 def shown(value: object) -> str:
@@ -326,16 +342,19 @@ class Output:
     def say(self, *lines: str | Text) -> None:
         """Print lines, which no script sees."""
         for line in () if self.as_json else lines:
-            self.console.print(line if isinstance(line, Text) else Text(lines_of(line)), soft_wrap=True)
+            said = line if isinstance(line, Text) else Text(fitted(line, self.console))
+            self.console.print(said, soft_wrap=True)
 
     def note(self, *lines: str) -> None:
         """Print lines on stderr."""
         for line in lines:
-            self.errors.print(Text(lines_of(line)), soft_wrap=True)
+            self.errors.print(Text(fitted(line, self.errors)), soft_wrap=True)
 
     def show(self, *parts: RenderableType) -> None:
         """Print tables and facts, which no script sees."""
-        for part in () if self.as_json else parts:
+        for before, part in () if self.as_json else zip((None, *parts), parts, strict=False):
+            if isinstance(part, Group) and isinstance(before, Table) and before.box is None:
+                self.console.print()  # between facts and a title
             self.console.print(part)
 
     def json(self, text: str) -> None:
@@ -355,7 +374,7 @@ class Output:
         """Make a table of the columns that fit."""
         cells = [[cell(value) for value in row] for row in rows]
         if not cells:
-            return Group(*([Text(title, style="bold")] if title else []), Text("none", style=QUIET))
+            return titled(title, Text("none", style=QUIET))
         held = [[one.name, *(row[at].plain for row in cells)] for at, one in enumerate(columns)]
         widths = [3 + max(map(cell_len, texts)) for texts in held]  # with the space after it
         share = self.console.width * 2 // 5  # of a roomy column, at least
@@ -364,7 +383,8 @@ class Output:
         for at in reversed(range(len(columns))):
             if at in kept and columns[at].wide and sum(widths[each] for each in kept) > self.console.width:
                 kept.remove(at)
-        made, has_room = titled(title), sum(widths[each] for each in kept) <= self.console.width
+        made = Table(box=SIMPLE_HEAD, pad_edge=False)
+        has_room = sum(widths[each] for each in kept) <= self.console.width
         for at in kept:
             name, justify = columns[at].name, "right" if columns[at].number else "left"
             is_whole = name in COPIED and widths[at] <= self.console.width // 2
@@ -372,7 +392,7 @@ class Output:
             made.add_column(Text(name), justify=justify, overflow="fold", no_wrap=is_whole)  # type: ignore[arg-type]
         for row in cells:
             made.add_row(*(row[at] for at in kept))
-        return made
+        return titled(title, made)
 
     def listing(self, shown: str, values: Iterable[Mapping[str, Any]], title: str = "") -> RenderableType:
         """Make a table of an answer's objects.

@@ -77,6 +77,7 @@ def begun(given: str, known: Sequence[str], noun: str, option: str = "") -> str 
     return fitting[0] if fitting else None
 
 
+SHORTEST = 3  # characters of a reason
 SHOWN = 10  # names of those that begin alike
 Work = Callable[..., int | None]
 
@@ -99,6 +100,8 @@ def add_command(group: typer.Typer, name: str, work: Work, changes: bool = False
         given_url.set(url or "")
         if given.get("reason", "") is None:
             given["reason"] = _asked_reason(out)
+        if len(given.get("reason", "why").strip()) < SHORTEST:
+            raise UsageFault(f"--reason: say why in {SHORTEST} characters or more, because the app stores it")
         for name, group in groups.items():
             given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
         with connected(url) as app:

@@ -16,7 +16,7 @@ from rich.text import Text
 from core.model.release import VERSION
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
 from hubledger.cli.operate.status import GIVEN_UP
-from hubledger.cli.output import BAD, GREEN, WARNING, Column, counted, lines_of, program, text_of
+from hubledger.cli.output import BAD, GREEN, WARNING, Column, brief, counted, program, text_of
 from hubledger.cli.remote.client import Refusal
 from hubledger.cli.remote.connection import find_local_run
 
@@ -191,7 +191,22 @@ def _print(at: At, line: str) -> None:
     """Print a line of a log, which is JSON."""
     if at.out.as_json:
         at.out.json(line.rstrip("\n"))
-    at.out.say(lines_of(line))
+    at.out.say(readable(line))
+
+
+APART = ("time", "level", "message", "logger", "action", "invocation_id")
+
+
+def readable(line: str) -> str:
+    """Return a line of a log in words: its time, level and message, and the values that say something."""
+    try:
+        found: dict[str, Any] = json.loads(line)
+        head = [found.get("time", "")[11:19], found.get("level", ""), found["message"]]
+    except (ValueError, TypeError, KeyError):
+        return line.rstrip("\n")
+    given = {name: one for name, one in found.items() if one and name not in APART}
+    values = [f"{name}={one if isinstance(one, str) else brief(one)}" for name, one in given.items()]
+    return " ".join(map(str, filter(None, [*head, *values])))
 
 
 def _local_log(url: str) -> Path | None:

@@ -17,7 +17,7 @@ from hubledger.cli.operate.letters import (
     position_of,
 )
 from hubledger.cli.operate.tasks import AUDIT, audit_facts, finished, shown, tables_of
-from hubledger.cli.output import WRITTEN, UsageFault, moment, place_of, program, text_of
+from hubledger.cli.output import WRITTEN, Refused, UsageFault, moment, place_of, program, text_of
 
 _Partition = Annotated[str | None, typer.Option("--partition", metavar="ID", help="One partition; default: all.")]
 _Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help=f"{WRITTEN}.")]
@@ -100,8 +100,11 @@ def find(
     found = at.app.get("ledger", {"at": moment(since), "partition_id": partition})
     if at.out.as_json:
         return at.out.json(found.text)
+    if partition and not found.value["commits"]:
+        raise Refused(f"partition {partition} has no commit")
     none = {"commit_number": None, "kind": "none since", "first": None, "last": None, "committed_at": None}
     rows = [{**one, "commit": one["commit"] or none} for one in found.value["commits"]]
+    rows.sort(key=lambda one: (len(one["partition_id"]), one["partition_id"]))
     shown = (
         "partition=partition_id, commit=commit.commit_number#, commit.kind, commit.first#, commit.last#,"
         " committed=commit.committed_at@"

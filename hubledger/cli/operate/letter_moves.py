@@ -135,6 +135,8 @@ def _told(at: At, found: AppAnswer) -> None:
     outcome = value["outcome"]
     if outcome:
         at.out.say(outcome_of(value) or "")
+    if outcome and outcome["result"] == "did_not_help":
+        at.out.say(f"Next: {program()} letters causes")
     if outcome and outcome["result"] == "not_tried":
         at.out.say(f"To see how it ends: {program()} tasks show {value['task_id']}")
 

@@ -159,15 +159,15 @@ def list_letters(
 
 
 def _next_of(letters: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the next commands for the first of these letters that nothing retries any more."""
-    given_up = next((one for one in letters if one["status"] == "exhausted"), None)
-    if given_up is None:
+    """Return the next commands for the cause of the first of these letters that is open."""
+    first = next((one for one in letters if one["status"] not in ("resolved", "discarded")), None)
+    if first is None:
         return ()
-    cause = cause_of(given_up)
+    cause = cause_of(first)
     return (
-        f"Next: {program()} letters show {quote(given_up['partition_id'])} {given_up['sequence_number']} --body text",
-        f"then, when what failed is mended: {program()} letters retry --cause {cause}",
-        f"or, to give them up: {program()} letters discard --cause {cause}",
+        f"Next: {program()} letters show {quote(first['partition_id'])} {first['sequence_number']} --body text",
+        f"When it is mended: {program()} letters retry --cause {cause}",
+        f"To give them up: {program()} letters discard --cause {cause}",
     )
 
 
@@ -253,7 +253,7 @@ def causes(
     if at.out.as_json:
         return at.out.json(found.text)
     at.out.show(causes_table(at.out, found.value["groups"]))
-    at.out.say(*_next_of(one["sample"] for one in found.value["groups"]))
+    at.out.say(*_next_of(one["sample"] for one in found.value["groups"] if one["open"]))
     return None
 
 
@@ -291,12 +291,17 @@ def show_letter(
     """
     path = f"dead-letters/{position_of(position)}"
     is_revealed = revealed or body is not None
-    found = at.app.get(f"revealed/{path}" if is_revealed else path, {"body": body.value if body else None})
+    try:
+        found = at.app.get(f"revealed/{path}" if is_revealed else path, {"body": body.value if body else None})
+    except Refusal as refusal:
+        if refusal.kind == "not-found":
+            refusal.sentence += f"\n  where the number went: {program()} ledger explain {' '.join(position)}"
+        raise
     if at.out.as_json:
         return at.out.json(found.text)
     letter, out = found.value["letter"], at.out
-    out.show(out.facts(facts_of(out, letter) | out.stated("offset, properties%, system_properties%", found.value)))
-    out.show(attempts_table(out, found.value["history"]))
+    facts = facts_of(out, letter) | out.stated("offset, properties%, system_properties%", found.value)
+    out.show(out.facts(facts), attempts_table(out, found.value["history"]))
     if body_shown := found.value["body"]:
         cut = ", cut" if body_shown["truncated"] else ""
         head = f"body, {text_of(body_shown['bytes'])} octets{cut}"
@@ -327,7 +332,11 @@ def facts_of(out: Output, letter: Mapping[str, Any]) -> dict[str, object]:
 
 def attempts_table(out: Output, history: list[Mapping[str, Any]]) -> RenderableType:
     """Make a table of the attempts at a letter."""
-    rows = [{**one, "type": short_type(one["error_type"])} for one in history]
+    shorter = re.compile(r"^([0-9a-f]{8})-[0-9a-f-]{27}$")  # the id of an invocation
+    rows = [
+        {**one, "type": short_type(one["error_type"]), "done_by": shorter.sub(r"\1", one["done_by"] or "")}
+        for one in history
+    ]
     shown = "attempt#, kind, status*, done=done_at@, by=done_by, why~?, error type=type~?, error%?"
     return out.listing(shown, rows, "attempts")
 

@@ -39,6 +39,7 @@ EVERY = 0.5  # seconds between two looks at a task
 LONG = 36  # characters of an id
 SILENT = 20  # looks without an answer, after which the command ends: the task does not need it
 ENDED = ("done", "cancelled", "failed")
+_NOTHING = "There is nothing to do."
 PAGE = 20  # events of a diff that `start` shows
 _DRY = ("events_changed", "rows_added", "rows_removed", "rows_changed", "letters_added", "letters_resolved", "gone")
 _REAL = ("events", "rows_written", "rows_retracted", "letters_added", "letters_resolved", "held", "gone")
@@ -122,10 +123,10 @@ def plain_facts(out: Output, value: Value) -> dict[str, object]:
 
 
 def tables_of(out: Output, value: Value, tables: Sequence[Listing]) -> Iterator[RenderableType]:
-    """Yield the tables of a task. A table with a title has rows."""
+    """Yield the tables of a task that have rows."""
     for field, words, title in tables:
         rows = value[field]
-        if rows or not title:
+        if rows:
             pairs = rows if isinstance(rows, list) else [{"table": name, "rows": count} for name, count in rows.items()]
             yield out.listing(words, pairs, title)
 
@@ -306,7 +307,7 @@ def finished(at: At, accepted: AppAnswer, name: str) -> tuple[int, Value]:
 def dry_run_first(
     at: At, kind: str, order: Mapping[str, object], asked: Callable[[Value], str], *, for_real: bool, no_wait: bool
 ) -> int:
-    """Have a task counted by a dry run, of which `asked` shows more and makes the question.
+    """Have a task counted by a dry run, of which `asked` shows more and makes the question, "" for nothing to do.
 
     `for_real` then asks, and has it done. `no_wait` returns at once.
     """
@@ -319,7 +320,9 @@ def dry_run_first(
         return shown(at, dry)
     code, found = finished(at, dry, "dry run")
     question = asked(found)
-    if code == GOOD and for_real:
+    if code == GOOD and not (question and for_real):
+        at.out.say("Nothing was changed yet: the same command with --for-real does it." if question else _NOTHING)
+    elif code == GOOD:
         at.confirm(question)
         code, _ = finished(at, at.app.open_task(kind, {**order, "dry_run": False}), kind)
     return code
@@ -404,8 +407,8 @@ def start_replay(
     def asked(found: Value) -> str:
         if found["counts"]["events_changed"]:
             show_diff(at, found["task_id"])
-            if found["status"] == "done" and not for_real:
-                at.out.say("Nothing was changed yet: the same command with --for-real replays.")
+        elif found["status"] == "done":
+            at.out.say("The dry run changes no row and no letter.")
         return f"Replay {counted(found['counts']['events'] if keys else found['total'], 'event')} for real?"
 
     named, (begin, end) = numbers_in(partitions or [], first, to)
@@ -474,8 +477,12 @@ def start_purge(
         if not table or not days.isascii() or not days.isdigit():
             raise UsageFault(f"--older-than {one}: write TABLE=DAYS, such as event_hub_dead_letter=180")
         ages[table] = int(days)
-    order, question = {"older_than_days": ages or None, "reason": reason}, "Remove these rows for good?"
-    return dry_run_first(at, "purge", order, lambda _: question, for_real=for_real, no_wait=no_wait)
+    order = {"older_than_days": ages or None, "reason": reason}
+
+    def asked(found: Value) -> str:
+        return f"Remove {counted(found['rows'], 'row')} for good?" if found["rows"] else ""
+
+    return dry_run_first(at, "purge", order, asked, for_real=for_real, no_wait=no_wait)
 
 
 _Subjects = Annotated[

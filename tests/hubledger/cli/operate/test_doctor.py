@@ -75,7 +75,7 @@ def test_the_next_commands_of_a_diagnosis_are_lines_of_their_own_to_paste(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     lines = ask("doctor").out.splitlines()
-    named = [one.partition(": bin/hubledger ")[2] for one in lines if ": bin/hubledger " in one]
+    named = [one.partition("bin/hubledger ")[2] for one in lines if "bin/hubledger " in one]
     assert named == ["status", "erase forget-key", "letters causes --status exhausted", "runs resume"]
 
 
@@ -131,10 +131,11 @@ def test_logs_are_those_of_the_local_run_or_the_query_for_them(
         monkeypatch.setattr(folders, "running_log", lambda url: find(url, tmp_path))
         with kept_folder(folder):
             (folder / "host-1.out").write_text(f"{folders.HOST_READY}{app.url}/\n")
-            (folder / "host-1.log").write_text("".join(f'{{"message": "line {number}"}}\n' for number in range(100)))
+            line = '{"time": "2026-11-29T20:36:10.840", "level": "INFO", "held": 0, "rows": 4, "message": "line %d"}\n'
+            (folder / "host-1.log").write_text("".join(line % number for number in range(100)))
             assert main(["logs"]) == 0
     found = capsys.readouterr()
-    assert found.out.splitlines()[0] == '{"message": "line 60"}'
+    assert found.out.splitlines()[0] == "20:36:10 INFO line 60 rows=4"
     assert len(found.out.splitlines()) == 40
     assert "host-1.log" in found.err
 
@@ -178,7 +179,7 @@ def test_contexts_are_listed_switched_and_forgotten(
     assert "no context is known" in capsys.readouterr().out
     assert use(monkeypatch, "prod", "https://prod.example.com/api/") == 0
     assert main(["use", "test", "--url", "https://test.example.com", "--scope", "api://1/.default"]) == 0
-    assert main(["use", "prod"]) == 0
+    assert main(["use", "pr"]) == 0
     capsys.readouterr()
     assert main(["use"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if "example.com" in line]
@@ -186,6 +187,9 @@ def test_contexts_are_listed_switched_and_forgotten(
         ["*", "prod", "https://prod.example.com", "with", "a", "key"],
         ["test", "https://test.example.com", "scope", "api://1/.default"],
     ]
+    assert main(["use", "tent", "--url", "https://tent.example.com", "--scope", "s"]) == 0
+    capsys.readouterr()
+    assert (main(["use", "te"]), capsys.readouterr().err) == (2, "hubledger: te begins 2 contexts: test, tent\n")
     assert main(["use", "prod", "--forget"]) == 0
     assert KEY not in file.read_text()
     assert main(["use", "prod"]) == main(["use", "prod", "--forget"]) == 2
