@@ -263,13 +263,13 @@ def resume_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
     return _pause_answer(order.job)
 
 
-@operation("Replace the windows of some days", "aggregations", {202: PlacedAnswer}, (CONFLICT,))
+@operation("Sum the windows of some days again", "aggregations", {202: PlacedAnswer}, (CONFLICT,))
 def repair_aggregation(call: Call[Nothing, Nothing, DaysShape]) -> Answer:
     """Order a repair: the next step without an open run plans it."""
     return _place_order("repair", call)
 
 
-@operation("Begin an aggregate at a later cut", "aggregations", {202: PlacedAnswer}, (CONFLICT,))
+@operation("Sum some days with the first run", "aggregations", {202: PlacedAnswer}, (CONFLICT,))
 def backfill_aggregation(call: Call[Nothing, Nothing, DaysShape]) -> Answer:
     """Order a backfill of an aggregate that has no commit yet."""
     return _place_order("backfill", call)

@@ -41,7 +41,7 @@ _auditing = threading.Lock()
 
 
 @operation(
-    "The ranges tile the log and match the letters",
+    "Audit the ledger: whether each number has one outcome, and the letters match",
     "ledger",
     problems=(NOT_FOUND, BUSY),
 )

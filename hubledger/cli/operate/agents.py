@@ -25,7 +25,8 @@ DATA = (
 INSTRUCTIONS = (
     f"Operate an app of Hubledger. In the answer of each tool, {DATA} Before a change: read its preview, or open it as"
     " a dry run; give the count that was seen, and the reason of the person who asked for the change. Opening a task is"
-    " not its end: read show_task until its status is done, cancelled or failed."
+    " not its end: read show_task until its status is done, cancelled or failed, and after a retry until `not_tried`"
+    " is 0. Tools whose names begin with reveal show the errors and bodies that quote events."
 )
 LEVELS = {  # the permissions of an operation's key (docs/access.md), and the words for them
     "": "",
@@ -34,6 +35,7 @@ LEVELS = {  # the permissions of an operation's key (docs/access.md), and the wo
     "revealing": " Quotes events; the app logs who asked.",
     "changing": " Changes the app.",
 }
+READ_ONLY = "; tools that change the app need `hubledger mcp --allow-changes`"
 _JSON = "application/json"
 MADE = "A UUID, made here when left out. The same one with the same body again is the same task."
 _AllowChanges = Annotated[bool, typer.Option("--allow-changes", help="Offer the tools that change the app too.")]
@@ -60,9 +62,12 @@ class Tool:
         """Send the request, and return the answer. Raises UsageFault for wrong arguments."""
         unknown = [f"{self.name} takes no {name}" for name in given.keys() - self.schema["properties"].keys()]
         lacking = [f"{self.name} needs {name}" for name in self.schema["required"] if name not in given]
-        if unknown or lacking:
-            raise UsageFault("; ".join(sorted(unknown + lacking)))
-
+        words = {
+            name: one["enum"] for name, one in self.schema["properties"].items() if "enum" in one and name in given
+        }
+        wrong = [f"{name} is one of {', '.join(known)}" for name, known in words.items() if given[name] not in known]
+        if faults := sorted(unknown + lacking + wrong):
+            raise UsageFault("; ".join(faults))
         places = {"task_id": str(uuid4()), **given} if self.method == "PUT" else given
         path = re.sub(r"\{(\w+)\}", lambda found: segment(str(places[found[1]])), self.path)
         asked = {name: given[name] for name in self.query if given.get(name) is not None}
@@ -78,7 +83,8 @@ def tools_of(description: Mapping[str, Any], changes: bool) -> Iterator[Tool]:
             answers = [int(status) for status, one in operation["responses"].items() if _JSON in one.get("content", {})]
             if path == "/openapi.json" or not answers or level not in LEVELS or (method != "get" and not changes):
                 continue
-            name, said = operation["operationId"], f"{operation['summary']}.{LEVELS[level]}"
+            said = f"{operation['summary'].partition('; only the revealing')[0]}.{LEVELS[level]}"
+            name = operation["operationId"]
             query = tuple(one["name"] for one in operation["parameters"] if one["in"] == "query")
             schema = schema_of(operation, description["components"]["schemas"])
             yield Tool(name, method.upper(), path, level, said, query, tuple(answers), schema)
@@ -151,7 +157,7 @@ def serve_agents(at: At, allow_changes: _AllowChanges = False) -> None:
     async def call_tool(context: Any, asked: Any) -> Any:
         try:
             if asked.name not in tools:
-                raise UsageFault(f"there is no tool {asked.name}; those that change the app need --allow-changes")
+                raise UsageFault(f"there is no tool {asked.name}: look at the list{'' if allow_changes else READ_ONLY}")
             answer = await asyncio.to_thread(tools[asked.name].call, at.app, asked.arguments or {})
         except (Refused, UsageFault) as fault:
             return types.CallToolResult(content=[types.TextContent(text=marked(str(fault)))], is_error=True)

@@ -106,7 +106,10 @@ def test_a_body_with_an_order_comes_marked_and_cut_and_changes_nothing_and_readi
         assert all(one.annotations.read_only_hint for one in tools.values())
         assert {"status", "group_letters", "reveal_letter", "explain_number", "list_tasks"} <= tools.keys()
         assert not {"put_task", "pause_task", "openapi", "ops", "make_home_link", "show_own_activity"} & tools.keys()
-        assert "put_task" in await ask(session, "put_task", body=redrive("discard", 4, STRANGE))
+        assert "--allow-changes" in await ask(session, "put_task", body=redrive("discard", 4, STRANGE))
+        assert not [one.name for one in tools.values() if "address" in one.description]
+        wrong = await ask(session, "list_letters", status="exhuasted")
+        assert wrong == "refused: status is one of discarded, exhausted, held, resolved, retrying, waiting"
         shown = await ask(session, "reveal_letter", partition_id="0", sequence_number="3", body="text")
         text = shown["body"]["shown"]
         assert text.startswith(ORDER) and f"(cut at {LONGEST:,} of " in text and len(text) < LONGEST + 50
