@@ -13,7 +13,9 @@ function show() {
 
 /** Let a button change the theme, and say which one is chosen. */
 export function themeButton(node) {
-  const name = () => { node.textContent = `Theme: ${chosen() || "system"}`; };
+  const which = document.createElement("span"); // not shown on a phone
+  const name = () => { which.textContent = `: ${chosen() || "system"}`; };
+  node.replaceChildren("Theme", which);
   node.addEventListener("click", () => {
     localStorage.setItem(THEME, THEMES[(THEMES.indexOf(chosen()) + 1) % THEMES.length]);
     show();
