@@ -1,7 +1,7 @@
 // The first screen: what needs an operator, the balance of the ledger, lag and rate, and the partitions.
 
 import { get, open, repeat, seldom } from "./api.js";
-import { ago, badge, button, capital, card, clock, count, duration, el, facts, fault, grouped, instant, letterAt, numbersOf,
+import { ago, badge, button, capital, card, clock, count, duration, el, facts, fault, grouped, instant, isNarrow, letterAt, numbersOf,
   plural, positionOf, quiet, relative, renew, svg, table, taskAt, wordOf } from "./dom.js";
 import { guideAt } from "./guides.js";
 import { runsOfApp } from "./runs.js";
@@ -59,22 +59,20 @@ function balance(status, runs) {
   const isEmpty = even && status.numbers === 0;
   return card("Ledger",
     isEmpty ? el("p", { class: "verdict", id: "verdict" }, "No number yet") : el("p",
-      { class: `verdict ${even ? "good" : "bad"}`, id: "verdict" }, mark(even), even ? "Balanced" : "Not balanced"),
+      { class: `verdict ${even ? "good" : "bad"}`, id: "verdict" }, mark(even), even ? "Balanced" : `Not balanced: ${differing(status)}`),
     el("dl", { class: "proof" },
-      proof("numbers up to the checkpoints", status.numbers, "numbers"),
-      proof("accounted for", status.accounted, "accounted")),
+      proof("events read", status.numbers, "numbers"),
+      proof("with an outcome", status.accounted, "accounted")),
     shares(status),
+    quiet("Each event that was read needs exactly one of these outcomes."),
     unknownFields(status.unknown_fields),
     status.without_key ? quiet(`The key of ${plural(status.without_key, "event")} could not be read. The partition key is used instead.`) : null,
-    even && faulty(runs).length ? quiet("This compares sequence numbers with outcomes. It does not compare rows.") : null,
-    even ? null : el("p", {}, differing(status), "Press \"Audit it\" above: the audit names the ranges at fault."));
+    even && faulty(runs).length ? quiet("This counts outcomes of events, not rows of tables. The line above says which rows differ.") : null);
 }
 
-/** Say how many numbers have no outcome, or what is too many. Null when the totals agree and only ranges are wrong. */
-function differing({ numbers, accounted }) {
-  if (numbers === accounted) return null;
-  return numbers > accounted ? `Without an outcome: ${plural(numbers - accounted, "number")}. ` : `Too many: ${plural(accounted - numbers, "outcome")}. `;
-}
+/** Say how many events have no outcome, or what is too many. The totals can agree, and only ranges be wrong. */
+const differing = ({ numbers, accounted }) => (numbers > accounted ? `${plural(numbers - accounted, "event")} without an outcome`
+  : numbers < accounted ? `${plural(accounted - numbers, "outcome")} too many` : "not one outcome for each event");
 
 /** Say which fields of events the room does not know. */
 function unknownFields(found) {
@@ -107,21 +105,22 @@ function letters(status) {
   const found = status.letters;
   const oldest = status.oldest_open_letter;
   return card("Dead letters",
-    el("dl", { class: "proof" },
-      el("div", {}, el("dt", {}, "open"), el("dd", { id: "open-letters" }, count(found.open)))),
-    el("ul", { class: "legend" }, ["waiting", "retrying", "held", "exhausted", "settled"].map((word) =>
+    el("dl", { class: "proof" }, proof("open: events that failed, not settled yet", found.open, "open-letters")),
+    el("ul", { class: "legend" }, ["waiting", "retrying", "held", "exhausted"].map((word) =>
       el("li", {}, `${count(found[word])} ${word === "exhausted" && found[word] !== 1 ? "need you" : wordOf(word)}`))),
     el("p", { hidden: !oldest || !found.open }, oldest ? ["The oldest open letter failed ", ago(oldest.failed_at), ": ",
       el("a", { class: "whole", href: letterAt(oldest) }, positionOf(oldest))] : null), // a later one moves no focus
     forgets(status),
+    quiet(`Settled so far: ${plural(found.settled, "letter")}, by a retry or discarded.`),
     el("p", {}, el("a", { href: "#/letters" }, "Show the letters")));
 }
 
-/** Say when the hub forgets the first event of an open letter, and which events are lost. */
+/** Say when the hub forgets the first event of an open letter, and whether the event is then lost: a stored body is not. */
 function forgets({ letters: found, hub_forgets: hub }) {
-  const expires = found.open > 0 && hub.letters_expiring_hours >= 0;
-  return el("p", { id: "hub-forgets", class: hub.events_lost ? "bad" : "", hidden: !expires && !hub.events_lost },
-    expires ? `The hub holds the events of all open letters for ${duration(3600 * hub.letters_expiring_hours)}. ` : "",
+  const [hours, isKept] = [hub.letters_expiring_hours, hub.loss_hours > hub.letters_expiring_hours];
+  return el("p", { id: "hub-forgets", class: isKept && !hub.events_lost ? "" : "bad", hidden: !(found.open > 0 && hours > 0) && !hub.events_lost },
+    found.open > 0 && hours > 0 ? `The hub holds the events of all open letters for ${duration(3600 * hours)}. ${isKept
+      ? "The bodies of those that it forgets first are stored here: they can be retried later too. " : `An event that nothing else has stored goes in ${duration(3600 * hub.loss_hours)}: retry or heal it before. `}` : "",
     hub.events_lost ? `It no longer holds ${plural(hub.events_lost, "event")} that nothing else has stored.` : "");
 }
 
@@ -141,7 +140,7 @@ function auditing() {
     start.disabled = false;
   });
   return card("Audit", el("p", { class: "quiet", id: "audit-words" },
-    "The audit checks the ranges and the letters. With the rows it runs as a task."),
+    "Names each event without an outcome or with two. Run it when the ledger does not balance, or after changes by hand. It only reads, for at most 20 s. With the rows it counts those of your tables too, as a task: up to 5 min for each partition."),
   el("div", { class: "row actions" }, start, el("label", { class: "inline" }, rows, "the rows too")), found);
 }
 
@@ -170,96 +169,107 @@ const SHOWN = 8; // partitions of a row that are named
 const STOPS = {
   incarnation: "The hub is not the one that the stream was read from. Open the next incarnation of the stream, as the guide says: that ends the stop.",
   outage: "Repair what the events need, such as a table or a service, or deploy the last version that worked: the first batch in which most events succeed ends the stop.",
-  store: "The database fails again and again on one batch: the detail has its error. Clear what blocks it: the next batch that is written ends the stop.",
+  store: "The database refuses one batch again and again, with the error in the table below. Clear what blocks it: the next batch that is written ends the stop.",
   trigger: "The host delivers no more events of this partition. The app's own reader brings it level once a minute, until the host delivers again.",
   erasure_key: "An erasure needs its key to tell which events are forgotten: set ERASURE_KEY_BEFORE. Events that reached the hub since are taken, and older ones wait.",
   held: "Too many events wait for an open letter of the same key. Retry or discard the letters that they wait for, never the held ones: the partition then goes on.",
 };
-const GOING_ON = ["trigger", "erasure_key"]; // events of these stops are written
+const MANNER = { trigger: "read by the app's own reader", erasure_key: "read from newer events on" }; // others are not read
 
 /** Return true if the patience of the fuse is used up: the partition goes on, and its failing events become letters. */
 const isAccepting = (stop) => stop.patience > 0 && stop.attempts >= stop.patience;
+const goesOn = (stop) => stop.reason in MANNER || isAccepting(stop);
 
 /** Group stops that have one reason and one error, whatever the values in its message. */
 const alike = (stops) => [...Map.groupBy(stops, (one) => JSON.stringify(
   [one.reason, isAccepting(one), one.failure ?? alikeIn(one).replaceAll(/\d+/g, "…")])).values()];
 
 const sum = (group, name) => group.reduce((so, one) => so + one[name], 0);
-const earliest = (group) => instant(group.map((one) => one.stopped_at).sort()[0]).textContent;
+const earliest = (group, name = "stopped_at") => instant(group.map((one) => one[name]).sort()[0]).textContent;
 
 /** Say of stops of one reason and one error: the error and its share, since when, until when, and what to do. */
-function stopWords(group) {
+function stopWords(group, now) {
   const [one] = group;
   const said = one.tried ? `${count(sum(group, "failed"))} of ${plural(sum(group, "tried"), "event")} fail, most with ${one.failure}. ` : "";
+  const since = `${said}Since ${earliest(group)}.`;
   if (isAccepting(one)) {
-    return `${said}Since ${earliest(group)}. The ${plural(one.patience, "attempt")} of the fuse are used up, so failing events become letters now: ${count(sum(group, "letters"))} so far. ${STOPS.outage} Then retry the letters.`;
+    return `${since} The ${plural(one.patience, "attempt")} of the fuse are used up, so failing events become letters now: ${count(sum(group, "letters"))} so far. ${STOPS.outage} Then retry the letters.`;
   }
-  const until = one.patience > 0 ? ` Attempts used: ${attempts(group)} of ${one.patience}. Nothing is written. After the last one, failing events become letters.` : "";
-  return `${said}Since ${earliest(group)}.${until} ${STOPS[one.reason] ?? ""}`;
+  const until = one.patience > 0 ? ` Nothing is written while the app tries again, ${one.patience} times at most (the fuse), ${attempts(group)} so far. From about ${clock(fuseEnd(group, now), false)} on, failing events become letters instead.` : "";
+  return `${since}${until} ${STOPS[one.reason] ?? ""}`;
 }
 
+/** Return about when the attempts of the fuse are used up first: they are 10 s apart, or as far as they were so far. */
+const fuseEnd = (group, now) => Math.min(...group.map(({ stopped_at: at, patience, attempts: made }) =>
+  Date.parse(at) + patience * Math.max(10_000, (now - Date.parse(at)) / made)));
+
 /** Name the attempts of stops: the least and the most. */
-function attempts(group) {
-  const all = group.map((one) => one.attempts);
-  const [least, most] = [Math.min(...all), Math.max(...all)];
-  return least === most ? count(most) : `${count(least)} to ${count(most)}`;
-}
+const attempts = (group) => [...new Set([Math.min, Math.max].map((of) => of(...group.map((one) => one.attempts))))].map(count).join(" to ");
 
 /** Return the newest run of each aggregate, if its rows differ from the ledger. */
 const faulty = (runs) => [...Map.groupBy(runs.filter((one) => one.quality), (one) => one.job).values()]
   .map(([newest]) => newest).filter((one) => one.quality.fault);
 
-/** Return the lines: [tone, words, where the button goes, its word, the section of the runbook, a detail]. */
+const WHEN = [["Act now", "bad"], ["Act tonight", "bad"], ["Can wait until morning", "warn"], ["Nothing to do", "calm"], ["", "good"]];
+const [NOW, TONIGHT, MORNING, NEVER, WELL] = WHEN.keys(); // as the runbook's severities
+
+/** Return the lines, the gravest first: [when, words, where the button goes, its word, the section of the runbook, a detail]. */
 function matters(status, { runs, tasks, minutes, late }) {
   const found = [];
   const stopped = status.partitions.flatMap((one) => one.stops);
   const uneven = status.partitions.filter((one) => !one.balanced);
   if (!status.ledger_balanced || uneven.length) {
     const where = uneven.length === 1 ? ` in partition ${uneven[0].partition_id}` : uneven.length ? ` in ${plural(uneven.length, "partition")}` : "";
-    found.push(["bad", `The ledger does not balance${where}`, "[aria-label=Audit]", "Audit it", "ledger-unbalanced",
-      "Some sequence numbers have no outcome, or more than one. The audit names them."]);
+    found.push([NOW, `The ledger does not balance${where}`, "[aria-label=Audit]", "Go to the audit", "ledger-unbalanced",
+      `${capital(differing(status))}. The audit names the sequence numbers and what is wrong with them. Begin with it: it changes nothing.`]);
   }
   for (const group of alike(stopped)) {
-    const [{ reason }] = group;
-    const verb = idsOf(group).length === 1 ? "goes" : "go";
-    const words = isAccepting(group[0]) ? `${namedOf(group)} ${verb} on: failing events become letters` : `${namedOf(group)} stopped: ${reason}`;
-    found.push(["bad", words, "#stopped", "Show", reason in STOPS ? reason : "stop-recorded", stopWords(group)]);
+    const [one] = group;
+    const words = isAccepting(one) ? "in an outage: failing events become letters" : `${MANNER[one.reason] ?? "stopped by the app"}: ${one.reason}`;
+    const way = isAccepting(one) || one.reason === "held" ? ["#/letters?status=exhausted", "Show the letters"] : ["#stopped", "Show the stop"];
+    found.push([one.reason === "trigger" ? MORNING : NOW, `${namedOf(group)} ${words}`, ...way, one.reason in STOPS ? one.reason : "stop-recorded",
+      stopWords(group, Date.parse(status.at))]);
   }
   const standing = status.standing.filter(({ partition_id: id }) => !stopped.some((one) => one.partition_id === id));
   for (const [fault, group] of Map.groupBy(standing, (one) => one.fault)) {
-    const words = `${namedOf(group)} ${group.length === 1 ? "stands" : "stand"}${fault ? `: ${fault}` : ""}`;
-    const since = instant(group.map((one) => one.since).sort()[0]).textContent;
-    found.push(["bad", words, "[aria-label=Partitions]", "Show", "partition-stopped", `Events wait, and no batch is committed since ${since}. Nothing is lost while the hub holds them. Check what the error names: the database, the hub, or the log of the app.`]);
+    const words = `${namedOf(group)} stopped by ${group.length === 1 ? "itself" : "themselves"}${fault ? `: ${fault}` : ""}`;
+    found.push([TONIGHT, words, "[aria-label=Partitions]", "Show the partitions", "partition-stopped", `Events wait, no batch is committed since ${earliest(group, "since")}, and the app recorded no reason. Nothing is lost while the hub holds the events. ${fault
+      ? `The last error is ${fault}: check what it names.` : "Check the database, the hub, and the log of the app."}`]);
   }
   const lost = status.lost_erasure_keys;
   if (lost.length) {
-    const subjects = plural(lost.reduce((sum, one) => sum + one.subjects, 0), "subject");
     const since = instant(lost.map((one) => one.erased_at).sort().at(-1)).textContent;
-    found.push(["bad", `The key of ${subjects} is lost`, null, "", "erasure_key", `They were erased with an ERASURE_KEY that the app does not have. Events from before ${since} wait, and so do retries and replays of them: set ERASURE_KEY_BEFORE, or forget the key, as the runbook says.`]);
+    found.push([TONIGHT, `The app lacks the key of ${plural(sum(lost, "subjects"), "erased subject")}`, null, "", "erasure_key", `Events from before ${since} wait until it has it, and so do their retries and replays. Set the former ERASURE_KEY as ERASURE_KEY_BEFORE: this line then goes. If nobody has that key any more, type bin/hubledger erase forget-key: it first says what can come back.`]);
   }
-  if (status.hub_fault) found.push(["bad", "The hub does not answer", null, "", "partition-stopped", `So the lag is unknown, and gaps and replays wait. Check the hub's network and the rights of the app. Error: ${status.hub_fault}`]);
+  if (status.hub_fault) found.push([NOW, "The hub does not answer", null, "", "partition-stopped", `So the lag is unknown, and gaps and replays wait. Check the hub's network and the rights of the app. Error: ${status.hub_fault}`]);
+  const gone = status.hub_forgets.events_lost;
+  if (gone) {
+    found.push([TONIGHT, `${plural(gone, "event")} ${gone === 1 ? "is" : "are"} lost`, "#/letters?status=exhausted", "Show the letters", "events-lost",
+      "The hub no longer holds what an open letter without a body, or an open gap, needs. Restore the events from Capture, or have them sent again."]);
+  }
   for (const run of faulty(runs)) {
-    found.push(["bad", `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, `#/runs/${encodeURIComponent(run.run_id)}`, "Show the run", "aggregation-quality", capital(run.quality.fault)]);
+    found.push([TONIGHT, `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, `#/runs/${encodeURIComponent(run.run_id)}`, "Show the run", "aggregation-quality",
+      `${capital(run.quality.fault)}. Rows of a table were deleted or added by hand. The run says which to replay.`]);
   }
   const { exhausted } = status.letters;
   if (exhausted) {
-    const verb = exhausted === 1 ? "needs" : "need";
-    found.push(["warn", `${plural(exhausted, "letter")} ${verb} you`, "#/letters?status=exhausted", "Show them", "letters-open",
-      "Nothing retries them by itself. Look at their causes; retry them when the cause is mended, or discard them."]);
+    found.push([MORNING, `${plural(exhausted, "letter")} ${exhausted === 1 ? "needs" : "need"} you`, "#/letters?status=exhausted", "Show the letters", "letters-open",
+      "A letter is an event that failed: its rows are missing, and nothing retries it by itself. Look at the causes. Retry the letters when the cause is mended, or discard them."]);
   }
   const hindered = [...stopped, ...standing];
   const slow = lagging(status, minutes, late.filter((one) => !hindered.some(({ partition_id: id }) => id === one.partition_id)), hindered.length > 0);
   if (slow) found.push(slow);
   const gaps = sum(status.partitions, "open_gaps");
   if (gaps) {
-    found.push(["calm", `${plural(gaps, "gap")} ${gaps === 1 ? "is" : "are"} open`, "[aria-label=Partitions]", "Show", "events-expiring", "Events are missing in the numbers. The app asks the hub for them once a minute, and a gap closes by itself."]);
+    const left = status.hub_forgets.loss_hours;
+    found.push([NEVER, `${plural(gaps, "gap")} ${gaps === 1 ? "is" : "are"} open`, "[aria-label=Partitions]", "Show the partitions", "events-expiring",
+      `Some events have not come yet, but later ones have. The app asks the hub for them once a minute, and a gap closes by itself.${left < 0 ? "" : ` The hub holds them for at least ${duration(3600 * left)}.`}`]);
   }
   if (tasks.length) {
-    const kinds = [...new Set(tasks.map((one) => one.kind))].join(", ");
-    found.push(["calm", `${plural(tasks.length, "task")} ${tasks.length === 1 ? "is" : "are"} running`, "#/tasks", "Show", null, `${capital(kinds)}.`]);
+    found.push([NEVER, `${plural(tasks.length, "task")} ${tasks.length === 1 ? "is" : "are"} running`, "#/tasks", "Show the tasks", null, `${capital([...new Set(tasks.map((one) => one.kind))].join(", "))}.`]);
   }
-  if (found.length === 0 && status.numbers) found.push(["good", "All is well"]);
-  return found;
+  if (found.length === 0 && status.numbers) found.push([WELL, "All is well"]);
+  return found.sort(([one], [other]) => one - other);
 }
 
 /** Return a filter of partitions that are late, in this status and in the one before: an event that has just come to a
@@ -295,18 +305,18 @@ function lagging(status, minutes, late, isHindered) {
   const isBehind = pace && !isHindered && Math.min(status.lag ?? 0, pace.lag) > (pace.climbs ? 10 : LATE_SECONDS) * pace.written;
   if (!late.length && !isBehind) return null;
   const longest = Math.max(0, ...late.map((one) => one.lag_seconds));
-  const [isGrowing, at] = [pace?.grows > pace?.written / 100, ["[aria-label=Partitions]", "Show", "lag"]];
-  const words = late.length === 1 ? `Partition ${late[0].partition_id} is late by ${duration(longest)}`
-    : late.length ? `${plural(late.length, "partition")} late, the longest by ${duration(longest)}` : `${plural(roughly(status.lag), "event")} behind`;
-  return [longest >= ALERT_SECONDS || isGrowing ? "warn" : "calm", words, ...at, `Events wait in the hub. ${paceWords(pace, isGrowing)}`];
+  const [isGrowing, at] = [pace?.grows > pace?.written / 100, ["[aria-label=Partitions]", "Show the partitions", "lag"]];
+  const words = late.length === 1 ? `Lag: partition ${late[0].partition_id} is late by ${duration(longest)}`
+    : late.length ? `Lag: ${plural(late.length, "partition")} late, the longest by ${duration(longest)}` : `Lag: ${plural(roughly(status.lag), "event")} behind`;
+  return [longest >= ALERT_SECONDS || isGrowing ? MORNING : NEVER, words, ...at, `Events wait, and nothing is lost while the hub holds them. ${paceWords(pace, isGrowing)}`];
 }
 
 const roughly = (number) => Number(number.toPrecision(2)); // a line that changes is read aloud again
 
 function paceWords(pace, isGrowing) {
-  if (!pace) return "The last minutes are not known, so look again whether the lag grows.";
+  if (!pace) return "This line says whether the lag grows as soon as the app has measured two minutes.";
   const said = `Written: ${perSecond(pace.written)}. Arriving: ${perSecond(Math.max(0, pace.written + pace.grows))}. `;
-  if (isGrowing) return `${said}The lag grows: it cannot be caught up at this rate.`;
+  if (isGrowing) return `${said}The lag grows: it cannot be caught up at this rate. Act now if it nears the retention of the hub.`;
   return pace.grows < 0 ? `${said}The lag falls: level in about ${duration(roughly(pace.lag / -pace.grows))}.` : `${said}The lag stays.`;
 }
 
@@ -325,25 +335,34 @@ function namedOf(stops) {
  * only when something has changed, so that it is read aloud once. */
 function needs(place, status, seen) {
   const found = matters(status, seen);
-  const now = JSON.stringify(found);
-  if (place.dataset.of !== now) place.replaceChildren(el("div", { class: "lead" }, found.length ? found.map(line) : first(status)));
+  const [now, most] = [JSON.stringify([found, found.length ? null : status.lag]), found.filter(([when]) => when < NEVER).length];
+  const said = most > 1 ? `${most} things need you` : most ? "1 thing needs you" : "Nothing needs you";
+  if (place.dataset.of !== now) {
+    place.replaceChildren(found.length && found[0][0] !== WELL ? el("p", { class: "sum" }, said, asOf(), most > 1 ? ". Begin with the first." : ".") : "",
+      el("div", { class: "lead" }, found.length ? found.map((one, at) => line(one, most > 1 && at < most ? `${at + 1}. ` : "")) : first(status)));
+  }
   place.dataset.of = now;
   for (const node of place.querySelectorAll(".as-of")) node.textContent = `, as of ${clock(status.at)}`;
 }
 
+const asOf = () => el("span", { class: "as-of", "aria-live": "off" }); // it changes, and is not read aloud
+
 const first = (status) => el("div", { class: "matter" },
   el("p", { class: "words" }, "No event has arrived yet"),
-  el("p", {}, `Send the first one to the hub ${status.event_hub}. A local run brings its own events: `,
-    el("code", {}, "make run"), "; your own from a file, with the room that takes them: ",
-    el("code", {}, "make run TRANSFORM=apps.orders EVENTS_FROM=events.jsonl"), "."));
+  el("p", {}, "The connection works", asOf(), `: the hub ${status.event_hub} answers with ${plural(status.partitions.length, "partition")}, and ${
+    status.lag ? `${plural(status.lag, "event")} in it wait to be written, which takes some seconds.` : "no event waits there. An event shows here within seconds."}`),
+  el("p", {}, `Were events sent, and none arrives? Then they went to another hub: compare the namespace and the hub of their publisher with EVENTHUB and EVENTHUB_NAME of the app. It reads as consumer group ${status.consumer_group}.`),
+  el("p", { class: "quiet" }, "On your own machine, ", el("code", {}, "make run"), " brings its own events, and ",
+    el("code", {}, "make run TRANSFORM=apps.orders EVENTS_FROM=events.jsonl"), " those of a file."));
 
-function line([tone, words, to, word, heading, detail]) {
+function line([when, words, to, word, heading, detail], place) {
+  const [said, tone] = WHEN[when];
   const go = to?.startsWith("#/") ? el("a", { class: "go", href: to }, word)
     : to ? el("button", { type: "button", class: "go", onclick: () => reveal(to) }, word) : null;
-  const asOf = tone === "good" ? el("span", { class: "as-of", "aria-live": "off" }) : null; // it changes, and is not read aloud
-  return el("div", { class: `matter ${tone}` }, el("p", { class: "words" }, words, asOf), go,
-    heading ? el("a", { class: "guide", href: guideAt("runbook", heading), target: "_blank", rel: "noopener" }, "Runbook") : null,
-    detail ? el("p", { class: "detail" }, detail) : null);
+  const guide = heading ? el("a", { class: "guide", href: guideAt("runbook", heading), target: "_blank", rel: "noopener" }, `Runbook: ${heading}`) : null;
+  return el("div", { class: `matter ${tone}` }, said ? el("p", { class: "when" }, place, said) : null,
+    el("p", { class: "words" }, words, said ? null : asOf()), detail ? el("p", { class: "detail" }, detail) : null,
+    go || guide ? el("div", { class: "acts" }, go, guide) : null);
 }
 
 function reveal(at) {
@@ -365,7 +384,7 @@ function stops(status) {
     ["Letters since", (group) => count(sum(group, "letters")), "amount"],
     ["Detail", detailOf, "wide"],
   ];
-  const still = idsOf(found.filter((one) => !GOING_ON.includes(one.reason) && !isAccepting(one))).length;
+  const still = idsOf(found.filter((one) => !goesOn(one))).length;
   const others = idsOf(found).length - still;
   return card("Stopped partitions",
     el("p", { class: "bad", id: "stopped", tabindex: -1 },
@@ -393,34 +412,32 @@ function named(group, all) {
   return `${ids.slice(0, SHOWN).join(", ")}${more}`;
 }
 
-const MOST = 8; // partitions in trouble that are not folded
+const most = () => (isNarrow() ? 4 : 8); // partitions in trouble that are not folded
 
 /** List the troubles of a partition, the gravest first: [rank, words, tone]. A healthy partition has none. */
 function troublesOf(one, standing) {
   return [
-    [0, one.balanced ? "" : "not balanced", "bad"],
-    [1, one.stops.length ? (one.stops.every(isAccepting) ? "fails" : "stopped") : standing.has(one.partition_id) ? "stands" : "", "bad"],
+    [0, one.balanced ? "" : differing(one), "bad"],
+    [1, one.stops.length ? `${one.stops.every(goesOn) ? "goes on" : "stopped"}: ${one.stops.map(({ reason }) => reason).join(", ")}`
+      : standing.has(one.partition_id) ? "stopped by itself" : "", "bad"],
     [2, one.open_gaps ? plural(one.open_gaps, "open gap") : "", ""], // it heals by itself
     [3, one.lag_seconds >= LATE_SECONDS ? `late by ${duration(one.lag_seconds)}` : "", one.lag_seconds >= ALERT_SECONDS ? "warn" : ""],
   ].filter(([, words]) => words);
 }
 
-/** Return true if the hub's end was read before the checkpoint advanced: the end is then older than the checkpoint. */
-const isOlder = (one) => one.hub_end !== null && one.checkpoint !== null && BigInt(one.hub_end) < BigInt(one.checkpoint);
-
 function byPartition(status) {
   const now = Date.parse(status.at);
-  const end = (one) => [grouped(one.hub_end),
-    isOlder(one) ? el("span", { class: "quiet" }, ` read ${relative(status.hub_read_at, now)}`) : null];
+  const end = (one) => [grouped(one.hub_end), // it may have been read before the checkpoint advanced
+    one.hub_end !== null && one.checkpoint !== null && BigInt(one.hub_end) < BigInt(one.checkpoint) ? el("span", { class: "quiet" }, ` read ${relative(status.hub_read_at, now)}`) : null];
   const columns = [
     ["Partition", (one) => one.partition_id],
-    ["Checkpoint", (one) => grouped(one.checkpoint ?? null), "amount"],
-    ["Hub's end", end, "amount"],
+    ["Checkpoint", (one) => grouped(one.checkpoint ?? null), "amount minor"],
+    ["Hub's end", end, "amount minor"],
     ["Lag", (one) => count(one.lag), "amount"],
-    ["Behind", (one) => duration(one.lag_seconds), "amount"],
+    ["Late by", (one) => duration(one.lag_seconds), "amount"],
     ["Open gaps", (one) => count(one.open_gaps ?? 0), "amount"],
-    ["Accounted", (one) => count(one.accounted), "amount"],
-    ["Letters", (one) => count(one.dead_lettered), "amount"],
+    ["Outcomes", (one) => `${count(one.accounted)} of ${count(one.numbers)}`, "amount"],
+    ["Dead-lettered", (one) => count(one.dead_lettered), "amount minor"],
   ];
   const standing = new Set(status.standing.map((one) => one.partition_id));
   const trouble = ["Trouble", (one) => troublesOf(one, standing).map(([, words, tone]) => [el("span", { class: `badge ${tone}` }, words), " "])];
@@ -430,9 +447,9 @@ function byPartition(status) {
     status.partitions.filter((one) => (troublesOf(one, standing).length > 0) === isBad));
   bad.sort((one, other) => rank(one) - rank(other)); // a stable sort: by partition within a rank
   return card("Partitions", status.partitions.length ? null : el("p", {}, "Nothing is committed yet."),
-    el("div", {}, bad.length ? table("Partitions in trouble", inTrouble, bad.slice(0, MOST)) : null),
-    folded("troubled", `${plural(bad.length - MOST, "more partition")} in trouble`, "More partitions in trouble", inTrouble, bad.slice(MOST)),
-    folded("healthy", `${plural(healthy.length, "partition")} healthy`, "Partitions", columns, healthy));
+    el("div", {}, bad.length ? table("Partitions in trouble", inTrouble, bad.slice(0, most())) : null),
+    folded("troubled", `${plural(bad.length - most(), "more partition")} in trouble`, "More partitions in trouble", inTrouble, bad.slice(most())),
+    folded("healthy", `${plural(healthy.length, "partition")} read on time`, "Partitions", columns, healthy));
 }
 
 const folded = (id, words, label, columns, entries) => (entries.length
@@ -459,7 +476,7 @@ function overTime({ minutes, fault }, lag) {
   const isLate = minutes.length > 0 && Date.now() - Date.parse(minutes.at(-1).at) > BREAK_MS;
   const late = isLate ? el("p", { class: "fault", id: "late-watch" }, "The watch stored the last minute ", ago(minutes.at(-1).at), ".") : null;
   const faulty = fault ? el("p", { class: "quiet", id: "minutes-fault" }, `The minutes were not read: ${fault}`) : null;
-  const none = lags.length || lag === null ? null : quiet("The chart begins after the first minute.");
+  const none = lags.length || lag === null ? null : quiet("The chart begins when the app has measured a minute.");
   const rate = rates.length && !isLate ? `${perSecond(rates.at(-1).value)} in the last minute` : minutes.length ? "rate unknown" : "No rate yet";
   return [
     card("Lag", el("p", { class: "now lag" }, lag === null ? "Lag unknown: the hub does not answer" : `${plural(lag, "event")} behind`),
