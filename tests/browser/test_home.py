@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
+from examples.home_security.transform import ALARMING_PPM
 from tests.browser.conftest import HOSTILE, Run
 from tests.browser.homes import EMPTY, HOME
 from tests.browser.tab import (
@@ -20,7 +21,7 @@ from tests.browser.tab import (
 )
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 KINDS = {"carbon_monoxide": "Carbon monoxide", "door": "Doors", "motion": "Motion", "window": "Windows"}
 BARS = (
@@ -61,6 +62,8 @@ def test_the_last_day_is_shown_by_kind_of_sensor_in_bars_as_high_as_the_numbers_
     assert told["steps"][bars.index(high)]["readings"] == most
     one = next(height for (_, height), step in zip(bars, told["steps"], strict=True) if step["readings"] == 1)
     assert high[1] / one == pytest.approx(most, rel=0.02)
+    assert gas.locator("circle.alarm").count() == len(activity["alerts"]) == 3
+    assert gas.locator("text.limit").inner_html() == f"dangerous from {ALARMING_PPM} ppm"
     alerts, shown = activity["alerts"], home.locator("#alerts li")  # the newest on top, the others on request
     assert {one["kind"] for one in alerts} == {"carbon_monoxide"}
     assert "Carbon monoxide" in shown.first.inner_text()
@@ -79,7 +82,7 @@ def test_earlier_days_and_the_week_are_shown_on_the_clock_of_the_home_and_as_of_
     latest = home.inner_text("#period")
     assert "Europe/Paris" in latest
     assert "Sat 14 Mar 2026, 19:00" in latest  # 18:00 in UTC
-    assert home.inner_text("main .badge").startswith("last known: ")
+    assert home.inner_text("main .badge") == "alarm system: unknown"
     assert "No sensor has reported since Sat 14 Mar 2026" in home.inner_text("#silent")
     assert home.locator("#as-of").count() == 0, "it has been silent for long"
     home.click("[data-go=earlier]")
@@ -107,7 +110,7 @@ def test_a_silent_home_and_a_missing_one_are_reported_in_words_and_an_address_wi
 ) -> None:
     page = open_page(f"/api/homes/{EMPTY}")
     page.wait_for_selector("h2:text-is('Nothing yet')")
-    assert page.inner_text("#calm").startswith("No sensor of this home has sent a reading yet.")
+    assert page.inner_text("#calm").startswith("No sensor of this home has sent a reading yet, so nobody knows")
     assert page.locator("main svg, main button").count() == 0
     page = open_page("/api/homes/NOWHERE")
     page.wait_for_selector("main .fault:has-text('no home is registered as NOWHERE')")
@@ -132,19 +135,37 @@ def test_homes_are_found_as_they_are_typed_and_page_by_page(home: "Page", aggreg
     home.goto(f"{aggregated.address}/api/ops")
     show(home, "#/homes")
     home.wait_for_selector("ul.tiles li:nth-child(12)")
-    home.click("text=More")
+    home.click("text=Show more homes")
     home.wait_for_selector(f"ul.tiles a:text-is('{HOME}')")
     assert home.locator("ul.tiles a").count() == 18
     home.click(f"ul.tiles a:text-is('{HOME}')")
     home.wait_for_selector(f"h1:text-is('Home {HOME}')")
 
 
+def lively(page: "Page", until: str) -> None:
+    """Let the page see a home as it was at the end of its readings before a time, shortly after a run."""
+
+    def answer(route: "Route") -> None:
+        body = route.fetch(url=f"{route.request.url.partition('?')[0]}?until={until}").json()
+        body["at"] = body["as_of"]["committed_at"] = until
+        route.fulfill(json=body)
+
+    page.route("**/homes/*/activity*", answer)
+    page.reload()
+
+
 def test_the_page_fits_the_screen_in_either_colour_scheme(
     aggregated: Run, open_page: Opener, picture: Picture, portrait: Portrait
 ) -> None:
     for width in (1600, 360):
-        for home_id, state in (("NOWHERE", "unknown"), (EMPTY, "empty"), (HOME, "alerts")):
+        states = {"unknown": "NOWHERE", "empty": EMPTY, "silent": HOME, "calm": HOME, "alerts": HOME}
+        for state, home_id in states.items():
             page = open_page(f"/api/homes/{home_id}", width=width)
+            if state in ("calm", "alerts"):
+                lively(page, "2026-03-12T17:55:00Z" if state == "calm" else "2026-03-14T17:40:00Z")
+                said = "No alert in the last day." if state == "calm" else "Carbon monoxide was dangerous: 90 ppm."
+                page.wait_for_selector(f"#safety .words:text-is('{said}')")
+                assert ("Go outside at once" in page.inner_text("#safety")) == (state == "alerts")
             page.wait_for_selector("main h1")
             page.wait_for_timeout(200)
             for scheme in reversed(SCHEMES):
@@ -153,4 +174,5 @@ def test_the_page_fits_the_screen_in_either_colour_scheme(
                 assert page.evaluate(INSIDE), (home_id, scheme)
                 assert is_light(page) == (scheme == "light")
                 portrait(page, f"home-{state}")
+            page.unroute_all()
     picture(page, "home-phone")

@@ -8,17 +8,18 @@ const LEFT = 30; // for the scale
 const ABOVE = 8;
 const QUARTER_MS = 900_000;
 const WIDTH = 320; // until the width of the place is known
+export const ALARMING_PPM = 70; // of carbon monoxide, as in transform.py
 
 /** Make a drawing as wide as its place, and draw it again when that width changes. */
-export function activityChart(kind, period, at, said) {
+export function activityChart(kind, alerts, period, at, said) {
   const place = el("div", { class: "activity" });
-  const draw = (width) => place.replaceChildren(drawn(kind, period, at, said, Math.max(200, Math.round(width))));
+  const draw = (width) => place.replaceChildren(drawn(kind, alerts, period, at, said, Math.max(200, Math.round(width))));
   draw(WIDTH);
   new ResizeObserver(([seen]) => { if (seen.contentRect.width) draw(seen.contentRect.width); }).observe(place);
   return place;
 }
 
-function drawn(kind, period, at, said, width) {
+function drawn(kind, alerts, period, at, said, width) {
   const [since, until] = [Date.parse(period.since), Date.parse(period.until)];
   const step = period.step_minutes * 60_000;
   const top = ceiling(Math.max(...kind.steps.map((one) => (one.ppm ? one.ppm.most : one.readings))));
@@ -33,8 +34,13 @@ function drawn(kind, period, at, said, width) {
     return svg("g", {}, told, ...(one.ppm ? range(one.ppm, from, thick, y)
       : [bar(from, one.readings, "readings"), one.active ? bar(from, one.active, "active") : null]));
   });
+  const inside = alerts.filter((one) => Date.parse(one.observed_at) >= since && Date.parse(one.observed_at) < until);
+  const alarms = inside.map((one) => svg("circle", { class: "alarm", r: 3, cx: x(Date.parse(one.observed_at)).toFixed(1),
+    cy: y(one.ppm ?? top).toFixed(1) }, svg("title", {}, `Alert, ${at.moment(one.observed_at)}${one.ppm === null ? "" : `: ${one.ppm} ppm`}`)));
+  const limit = kind.ppm && top >= ALARMING_PPM ? [svg("line", { class: "limit", x1: LEFT, x2: width, y1: y(ALARMING_PPM), y2: y(ALARMING_PPM) }),
+    svg("text", { class: "limit", x: width, y: y(ALARMING_PPM) - 4, "text-anchor": "end" }, `dangerous from ${ALARMING_PPM} ppm`)] : [];
   return svg("svg", { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": said },
-    scale(top, width, y), marks(since, until, at, x, width), bars);
+    scale(top, width, y), marks(since, until, at, x, width), limit, bars, alarms);
 }
 
 function range(ppm, from, thick, y) {

@@ -1,7 +1,7 @@
 // The resident's page: the last day and week of a home by kind of sensor, and its alerts.
 
 import { askForKey, get, lock, Problem } from "./api.js";
-import { activityChart } from "./activity.js";
+import { activityChart, ALARMING_PPM } from "./activity.js";
 import { badge, button, card, count, duration, el, fault, plural, renew, table } from "./dom.js";
 import { findHomes } from "./homes.js";
 import { themeButton } from "./theme.js";
@@ -61,8 +61,8 @@ function parts(home) {
   const isSilent = silentFor(home) !== null;
   const top = [
     el("div", { class: "row actions" }, el("h1", {}, `Home ${home.home_id}`),
-      badge(`${isSilent ? "last known: " : ""}${home.armed ? "armed" : "not armed"}`)),
-    silence(home, at),
+      badge(`alarm system: ${isSilent || isEmpty(home) ? "unknown" : home.armed ? "armed" : "not armed"}`)),
+    view.until || isEmpty(home) ? null : safety(home, at),
     alerts(home, at),
   ];
   if (isEmpty(home)) return top;
@@ -76,7 +76,7 @@ function parts(home) {
         view.until ? button("Latest", () => go(""), { "data-go": "latest" }) : null)),
     el("p", { class: "quiet", id: "period" }, `${at.dated(period.since)} to ${at.dated(period.until)}, `,
       `${at.zone}. `, asOf(home, at)),
-    period.kinds.length ? el("div", { class: "columns" }, period.kinds.map((one) => kind(one, period, at)))
+    period.kinds.length ? el("div", { class: "columns" }, period.kinds.map((one) => kind(one, home, period, at)))
       : home.readings.length ? unsummed(home, at) : card("", el("p", { id: "nothing" }, nothing(home))),
   ];
 }
@@ -128,28 +128,42 @@ function silentFor(home) {
   return age < DAY_S ? null : age;
 }
 
-/** Say first that no sensor has reported for a day: what follows is then old, whatever it says. */
-function silence(home, at) {
+const DANGER = "Do you feel dizzy or sick, have a headache, or does an alarm sound? Go outside at once, and call the emergency number. Otherwise open "
+  + "the windows, and do not use stove, heater or chimney until they are checked.";
+const matter = (tone, words, id, ...more) => el("section", { class: `matter ${tone}`, id, "aria-label": "Now" }, el("p", { class: "words" }, words), more.map((one) => el("p", { class: "detail" }, one)));
+
+/** Say first if the home is safe as far as the newest readings tell, and what to do. */
+function safety(home, at) {
   const age = silentFor(home);
-  return age === null ? null : el("p", { class: "fault", id: "silent" }, "No sensor has reported since ",
-    el("time", { datetime: home.newest_at }, at.dated(home.newest_at)), `, ${age < 2 * DAY_S ? duration(age) : plural(Math.floor(age / DAY_S), "day")} ago. What follows is old.`);
+  if (age !== null) return matter("bad", "Nobody knows now if this home is safe.", "silent", ["No sensor has reported since ",
+    el("time", { datetime: home.newest_at }, at.dated(home.newest_at)), `, ${age < 2 * DAY_S ? duration(age) : plural(Math.floor(age / DAY_S), "day")} ago. What follows is old.`],
+  "Check that the sensors have power and a connection. If that does not help, call the company that looks after them.");
+  const recent = home.alerts.filter((one) => one.observed_at >= home.day.since);
+  const gas = recent.filter((one) => one.ppm !== null).sort((one, other) => other.ppm - one.ppm)[0];
+  const now = home.day.kinds.find((one) => one.ppm);
+  const newest = now ? `The newest reading of carbon monoxide, on ${at.moment(now.last_observed_at)}, was at most ${now.steps.at(-1).ppm.most} ppm. ` : "";
+  if (gas) return matter("bad", `Carbon monoxide was dangerous: ${count(gas.ppm)} ppm.`, "safety", [`Measured on ${at.moment(gas.observed_at)}. From ${ALARMING_PPM} ppm on it is dangerous. ${newest}`], DANGER);
+  if (recent.length) return matter("bad", `${plural(recent.length, "alert")} in the last day.`, "safety", `The newest: ${wordsOf(recent[0].kind)[2].toLowerCase()}, ${at.moment(recent[0].observed_at)}. `
+    + "If nobody of the home caused it, do not go in alone: call the police.");
+  return matter("good", "No alert in the last day.", "safety", [newest || `The newest reading is of ${at.moment(home.newest_at)}. `, "There is nothing to do."]);
 }
 
 function alerts(home, at) {
   const shown = view.every ? home.alerts : home.alerts.slice(0, FIRST_ALERTS);
   const hidden = home.alerts.length - shown.length;
-  if (isEmpty(home)) return card("Nothing yet", el("p", { id: "calm" }, "No sensor of this home has sent a reading yet. Alerts and charts appear here when one does."));
+  if (isEmpty(home)) return card("Nothing yet", el("p", { id: "calm" }, "No sensor of this home has sent a reading yet, so nobody knows if it is safe. Alerts and charts appear here when one does."),
+    el("p", {}, "If sensors are installed, check their power and connection, or call the company that looks after them."));
   if (!shown.length) return card("Alerts", el("p", { class: "calm", id: "calm" }, "No alerts in the week."));
-  return card(silentFor(home) === null ? "Alerts of the week" : "Alerts in the last week of readings", el("ul", { class: silentFor(home) === null ? "alerts" : "alerts past", id: "alerts" }, shown.map((one) => el("li", {},
-    el("b", {}, wordsOf(one.kind)[2]), one.ppm === null ? "" : ` ${count(one.ppm)} ppm`,
-    el("span", { class: "quiet" }, ` ${one.sensor_id} · `,
+  return card(silentFor(home) === null ? "Alerts of the week" : "Alerts in the last week of readings", el("ul", { class: "alerts", id: "alerts" }, shown.map((one) => el("li", {},
+    el("b", {}, wordsOf(one.kind)[2]), one.ppm === null ? "" : ` ${count(one.ppm)} ppm, dangerous`,
+    el("span", { class: "quiet" }, ` sensor ${one.sensor_id} · `,
       el("time", { datetime: one.observed_at }, at.moment(one.observed_at)))))),
   hidden ? button(`Show ${count(hidden)} more`, () => { view.every = true; show(); }) : null,
-  el("p", { class: "quiet" }, "This page does not warn you: readings appear here some time after they were sent."),
+  el("p", { class: "quiet" }, "This page is no alarm: a reading appears here some time after it was sent."),
   home.more_alerts && !hidden ? el("p", { class: "quiet" }, "The week has older alerts, which are not shown.") : null);
 }
 
-function kind(one, period, at) {
+function kind(one, home, period, at) {
   const [name, active] = wordsOf(one.kind);
   const said = one.ppm ? `Highest ${one.ppm.most} ppm, average ${one.ppm.mean.toFixed(1)}`
     : one.active ? `${active} in ${count(one.active)} of ${plural(one.readings, "reading")}`
@@ -158,9 +172,9 @@ function kind(one, period, at) {
     el("td", {}, step.ppm ? `${step.ppm.least} to ${step.ppm.most} ppm, ${step.ppm.mean} on average`
       : `${count(step.active)} of ${plural(step.readings, "reading")}`)));
   return card(name, el("p", { class: "said" }, said),
-    activityChart(one, period, at, `${name}: ${said}`),
-    el("ul", { class: "legend" }, (one.ppm ? [["active", "average, in ppm"], ["range", "least to most"]]
-      : [["active", active.toLowerCase()], ["readings", "all readings"]]).map(([look, words]) => el("li", {}, el("i", { class: look }), words))),
+    activityChart(one, home.alerts.filter((each) => each.kind === one.kind), period, at, `${name}: ${said}`),
+    el("ul", { class: "legend" }, [...(one.ppm ? [["active", "average, in ppm"], ["range", "least to most"]]
+      : [["active", active.toLowerCase()], ["readings", "all readings"]]), ...(home.alerts.some((each) => each.kind === one.kind) ? [["alarm", "alert"]] : [])].map(([look, words]) => el("li", {}, el("i", { class: look }), words))),
     el("p", { class: "quiet" }, `Last reading ${at.moment(one.last_observed_at)}`),
     el("details", {}, el("summary", {}, "In numbers"), el("table", {}, el("tbody", {}, rows))));
 }

@@ -17,7 +17,7 @@ export async function findHomes(place, prefix, cursor = "", before = []) {
     const homes = [...before, ...page.homes];
     place.replaceChildren(homes.length ? el("ul", { class: "tiles", "aria-label": "Homes" }, homes.map(link))
       : el("p", { class: "quiet" }, prefix ? "No home id begins with this text." : "No home is registered yet: a home appears after its first registration event."),
-    page.next ? button("More", () => findHomes(place, prefix, page.next, homes)) : "");
+    page.next ? button("Show more homes", () => findHomes(place, prefix, page.next, homes)) : "");
   } catch (problem) {
     if (!(problem instanceof Problem) || problem.needsKey) throw problem;
     if (own === asked) place.replaceChildren(fault(problem));
@@ -35,9 +35,9 @@ export async function homes(place) {
   let later = 0;
   const form = el("form", { class: "row", onsubmit: (event) => { event.preventDefault(); look(); },
     oninput: () => { clearTimeout(later); later = setTimeout(look, 200); } },
-  field("Begins with", prefix), el("button", { class: "main" }, "Find"));
+  field("Id begins with", prefix), el("button", { class: "main" }, "Find"));
   place.append(el("h1", {}, "Homes"), card("Find a home", form,
-    el("p", { class: "quiet" }, "Each home has a page for its resident: the last day and week by kind of sensor."),
+    el("p", { class: "quiet" }, "Open a home to see its alerts, and its last day and week by kind of sensor, as its resident sees them."),
     found));
   await look();
 }
