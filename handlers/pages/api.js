@@ -186,7 +186,7 @@ export function confirm({ title, text, word, number, act, grave = false, asksWhy
     const shown = dialog("confirm-title", form({ oninput: check }, send,
       el("h2", { id: "confirm-title" }, title), said,
       number === null ? null : el("label", {}, asking, typed), ...more,
-      asksWhy ? field("Why? It is stored with your name.", reason) : null, trouble,
+      asksWhy ? field("Why? It is stored with what you do.", reason) : null, trouble,
       el("div", { class: "row" }, go, button("Cancel", () => shown.close()))));
     shown.addEventListener("close", () => resolve(shown.returnValue === "done"));
   });

@@ -169,6 +169,10 @@ export function facts(pairs) {
 export const card = (title, ...children) => el("section", { class: "card", "aria-label": title },
   title ? headed(title) : null, ...children);
 
+/** A form in a card of its own. It is folded on a narrow screen, unless a link leads to it. */
+export const formCard = (title, summary, isAsked, ...content) => card(title,
+  el("details", { open: isAsked || !isNarrow() }, el("summary", {}, summary), ...content));
+
 /** Make the heading of a panel, with a link to its guide where there is one. */
 function headed(title) {
   const guide = guideOf(title);
@@ -182,6 +186,10 @@ export const button = (text, onclick, more = {}) => el("button", { type: "button
 export const pager = (words, { cursor, before }, next, turn) => el("div", { class: "row" },
   before.length ? button(words[0], () => turn(before.at(-1), before.slice(0, -1))) : null,
   next ? button(words[1], () => turn(next, [...before, cursor])) : null);
+
+/** Say first, in large words, what state things are in; then, in detail, what to do. */
+export const matter = (tone, words, detail) => el("div", { class: `matter ${tone}` }, el("p", { class: "words" }, words),
+  el("p", { class: "detail" }, ...detail));
 
 export const field = (label, input) => el("label", {}, label, input);
 export const quiet = (...said) => el("p", { class: "quiet" }, ...said);

@@ -8,8 +8,8 @@ const OPERATOR = {
   "The audit": ["Audit", "Audit of the ledger", "Faults"],
   [LETTERS]: ["Dead letters", "By cause", "One by one", "Why", "Event", "Body", "History", "By value of the message", "New replay", "Tasks",
     "Dry run", "Replay", "What would change", "By partition", "Moves of the task"],
-  "Many letters at once": ["Redrives", "Letters that it moved"],
-  "Old rows": ["Purges", "Purge", "By table"],
+  "Many letters at once": ["Retries and discards so far", "Retry", "Discard, which is for good"],
+  "Old rows": ["Old rows", "Purge, which is for good", "By table"],
   [LEDGER]: ["Find a number", "Find a time", "Find a key", "Outcome", "Step by step", "Rows"],
 };
 const FOUND = new Map([

@@ -1,8 +1,8 @@
 // The letters: lists, causes, one letter, and the redrives that try them again.
 
 import { confirm, get, open, tried } from "./api.js";
-import { ago, badge, button, card, causeAt, choice, CLASSES, classOf, count, dated, el, facts, fault, field, form, grouped, isNarrow, ledgerAt,
-  letterAt, messageOf, mono, pager, plural, positionOf, quiet, renew, table, taskAt, typeOf, wordOf } from "./dom.js";
+import { ago, badge, button, capital, card, causeAt, choice, CLASSES, classOf, count, dated, el, facts, fault, field, form, grouped, isNarrow, ledgerAt,
+  letterAt, matter, messageOf, mono, pager, plural, positionOf, quiet, renew, table, taskAt, typeOf, wordOf } from "./dom.js";
 import { tasksTable } from "./tasks.js";
 
 const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
@@ -18,36 +18,45 @@ export async function letters(place, left, asked = "") {
   if (left.aborted) return;
   const chosen = Object.fromEntries([...new URLSearchParams(given)].filter(([name, value]) => NAMES.includes(name) && value));
   const body = el("div", { class: "place" });
-  const totals = el("nav", { class: "totals", "aria-label": "Letters by status" });
-  place.append(el("h1", {}, "Letters"), totals, filterCard(chosen), body);
-  const again = () => show(totals, body, left, chosen, again);
-  await show(totals, body, left, chosen, again, read);
+  const [totals, lead] = [el("nav", { class: "totals", "aria-label": "Letters by status" }), el("div", { "aria-live": "polite", class: "place" })];
+  place.append(el("h1", {}, "Letters"), lead, totals, filterCard(chosen), body);
+  const again = () => show([lead, totals], body, left, chosen, again);
+  await show([lead, totals], body, left, chosen, again, read);
 }
 
 const ALL = "#/letters?status=";
 const statusOrNull = () => get("status").catch(() => null); // without it, the causes still show
 
-async function show(totals, body, left, chosen, again, read = null) {
+async function show([lead, totals], body, left, chosen, again, read = null) {
   const by = chosen.fingerprint ? "value" : "cause";
-  const [status, { groups }] = await Promise.all([read ?? statusOrNull(),
-    get("dead-letters/groups", { ...chosen, limit: MOST_GROUPS })]);
+  const [status, { groups }] = await Promise.all([read ?? statusOrNull(), get("dead-letters/groups", { ...chosen, limit: MOST_GROUPS })]);
   if (left.aborted) return;
   const list = el("div", {});
   const jobs = await redrivesCard(tasksTable);
   if (left.aborted) return;
-  if (status) totals.replaceChildren(...totalsOf(status.letters, chosen.status));
+  if (status) totals.replaceChildren(...totalsOf(status.letters, chosen));
+  if (status) lead.replaceChildren(leadOf(status.letters));
   body.replaceChildren(groupsCard(groups, chosen, by, again), list, jobs);
   if (groups.length) await pageOf(list, chosen, again);
 }
 
-/** Return the number of letters of each status, which filter by it; the exhausted ones are the operator's. */
-function totalsOf(found, chosen = "") {
-  const words = [["exhausted", "need you"], ["waiting", "waiting"], ["retrying", "retrying"], ["held", "held"],
-    ["resolved", "resolved"], ["discarded", "discarded"]];
-  const all = found.open + found.settled;
-  return [["", "letters", all], ...words.map(([name, word]) => [name, word, found[name]])].map(([name, word, number]) =>
-    el("a", { href: `${ALL}${name}`, class: name === "exhausted" && number ? "total warn" : "total",
-      "aria-current": name === chosen ? "true" : null }, number === undefined ? null : el("b", {}, count(number)), ` ${word}`));
+/** Say in a sentence what the open letters need. */
+function leadOf({ open, exhausted }) {
+  const words = exhausted ? `${plural(exhausted, "letter")} ${exhausted === 1 ? "needs" : "need"} you` : "No letter needs you";
+  return matter(exhausted ? "warn" : "good", words, [`${exhausted ? `${exhausted === 1 ? "It is" : "They are"} not tried again by ${exhausted === 1 ? "itself" : "themselves"}. `
+    + "Read the cause below and mend it, most often by a new deployment of your transform, then retry. Discard only what you can do without."
+    : open ? `The app tries the ${count(open)} open ones again by itself.` : "No letter is open."} A letter is an event that could not be written; events after it go on.`]);
+}
+
+/** Return the number of letters of each status, which filter by it, and the words that explain them. */
+function totalsOf(found, { status = "", ...others }) {
+  const link = ([name, word, number]) => el("a", { href: `${ALL}${name}`, class: name === "exhausted" && number ? "total warn" : "total",
+    "aria-current": name === status && !Object.keys(others).length ? "true" : null }, number === undefined ? null : el("b", {}, count(number)), ` ${word}`);
+  return [...[["", "letters", found.open + found.settled], ["exhausted", "need you", found.exhausted],
+    ...["waiting", "retrying", "held"].map((name) => [name, name, found[name]])].map(link),
+  el("span", {}, el("b", {}, count(found.settled)), " settled:"), link(["resolved", "resolved"]), link(["discarded", "discarded"]),
+  quiet("Waiting: tried again by itself at its time. Retrying: tried now. Held: waits for an earlier letter of its partition key. "
+    + "Resolved: written since. Discarded: given up by an operator.")];
 }
 
 function filterCard(chosen) {
@@ -56,13 +65,9 @@ function filterCard(chosen) {
   const fields = form({ class: "fields" }, follow,
     field("Status", choice("status", STATUSES.map((value) => [value, value ? wordOf(value) : "any"]), chosen.status)),
     field("Class", choice("error_class", [["", "any"], ...Object.entries(CLASSES)], chosen.error_class)),
-    field("Partition", text("partition_id", 6)),
-    field("Partition key", text("partition_key", 14)),
-    field("Cause", text("fingerprint", 14)),
-    field("Failed from (UTC)", moment("failed_from")),
-    field("before (UTC)", moment("failed_before")),
-    el("div", { class: "row" }, el("button", { class: "main" }, "Filter"),
-      button("All letters", () => { location.hash = ALL; })));
+    field("Partition", text("partition_id", 6)), field("Partition key", text("partition_key", 14)), field("Cause", text("fingerprint", 14)),
+    field("Failed from (UTC)", moment("failed_from")), field("before (UTC)", moment("failed_before")),
+    el("div", { class: "row" }, el("button", { class: "main" }, "Filter"), button("All letters", () => { location.hash = ALL; })));
   const set = Object.entries(chosen).map(([name, value]) => `${name.replaceAll("_", " ")} ${CLASSES[value] ?? wordOf(value)}`);
   return el("section", { class: "card", "aria-label": "Filter" },
     el("details", { class: "filter", open: Object.keys(chosen).some((name) => name !== "status") && !isNarrow() },
@@ -81,9 +86,10 @@ const causeOf = (fingerprint) => fingerprint.split(".")[0];
 /** The message of a cause with a gap for each value, or one value of it. */
 const saidBy = (one, by) => (by === "value" && one.examples?.length ? one.examples[0] : messageOf(one.sample, one.template ?? one.sample.error));
 
-/** How many values the letters of a cause have, and some of them. */
-const valuesOf = (one) => (one.variants > 1 ? el("span", { class: "quiet values" },
-  `${plural(one.variants, "value")}${one.examples?.length ? `, e.g. ${one.examples.join(", ")}` : ""}`) : null);
+/** Say what stands where a message has a gap: every value, or how many there are, and some of them. */
+const valuesOf = (one) => (one.variants > 1 ? el("span", { class: "quiet values" }, !one.examples?.length ? `${count(one.variants)} different values`
+  : one.examples.length === one.variants ? `… is ${one.examples.join(" or ")}`
+    : `… is one of ${count(one.variants)} values, such as ${one.examples.join(", ")}`) : null);
 
 /** Show the causes with open letters first; those whose letters are all settled are one line, which unfolds. */
 function groupsCard(groups, chosen, by, again) {
@@ -91,12 +97,11 @@ function groupsCard(groups, chosen, by, again) {
   const cause = (one) => [el("a", { class: "error", href: `#/letters?${new URLSearchParams(within(one))}` },
     saidBy(one, by)), valuesOf(one), kindOf(one.sample)];
   const columns = [
-    [by === "value" ? "Value" : "Cause", cause, "wide"],
-    ["Open", (one) => count(one.open), "amount"],
-    ["All", (one) => count(one.letters), "amount"],
-    ["First", (one) => ago(one.first_failed_at)],
-    ["Last", (one) => ago(one.last_failed_at)],
-  ];
+    [by === "value" ? "Value" : "Cause", cause, "wide bare"],
+    ["Open letters", (one) => count(one.open), "amount"],
+    groups.some((one) => one.open !== one.letters) ? ["With settled ones", (one) => count(one.letters), "amount"] : null,
+    ["First failed", (one) => ago(one.first_failed_at), "minor"], ["Last failed", (one) => ago(one.last_failed_at)],
+  ].filter(Boolean);
   const trouble = el("div", { "aria-live": "polite" });
   const ask = (one) => (move) => tried(trouble, () => orderOf(move, within(one), again));
   const moves = ["", (one) => moveButtons(one.retryable ? ["retry", "discard"] : ["discard"], ask(one)), "wide"];
@@ -109,7 +114,7 @@ function groupsCard(groups, chosen, by, again) {
     open.length && !canRetry ? el("p", { class: "quiet", id: "no-retry" }, "No letter here can be retried: each is being "
       + "retried now, or is held until the letter that it waits for is settled.") : null,
     open.length && open.every((one) => one.sample.error_class === "poison") ? el("p", { class: "quiet", id: "all-poison" },
-      "Each of these events is at fault itself: a retry helps only when a corrected transform is deployed.") : null,
+      "Poison: the transform says that each of these events is at fault itself. A retry helps only when a corrected transform is deployed.") : null,
     open.length > 0 && chosen.status !== "held" ? moveAll(chosen, groups, again, canRetry) : null,
     open.length ? [trouble, table("Letters by cause", [...columns, moves], open)] : null,
     settled.length ? el("details", { id: "settled", open: open.length === 0 },
@@ -125,14 +130,13 @@ const kindOf = (one) => el("span", { class: "kinds" }, [typeOf(one)].filter((nam
   .map((name) => el("span", { class: "badge type" }, name)), " ", badge(classOf(one)), one.error_at ? mono(one.error_at) : null);
 
 const moveButtons = (moves, ask) => el("span", { class: "row moves" }, moves.map((move) => moveButton(move, ask)));
+const moveButton = (move, ask) => button(MOVES[move].word, () => ask(move), look(move));
 
-/** A grave move is quiet until it has the focus or the pointer. */
-const moveButton = (move, ask) =>
-  button(MOVES[move].word, () => ask(move), { class: MOVES[move].grave ? "grave calm" : null });
+/** A grave move looks grave, and stands apart from the others. */
+const look = (move, more = {}) => ({ class: MOVES[move].grave ? "grave apart" : null, ...more });
 
 async function pageOf(list, chosen, again, cursor = "", before = []) {
-  const limit = isNarrow() ? SHORT_PAGE : PAGE;
-  const page = await get("dead-letters", { ...chosen, limit, cursor });
+  const page = await get("dead-letters", { ...chosen, limit: isNarrow() ? SHORT_PAGE : PAGE, cursor });
   const boxes = new Map();
   const actions = el("div", { class: "row" });
   const box = (one) => {
@@ -145,18 +149,17 @@ async function pageOf(list, chosen, again, cursor = "", before = []) {
     ["", (one) => (Object.values(MOVES).some(({ from }) => from.includes(one.status)) ? box(one) : "")],
     ["Position", (one) => el("a", { class: "whole", href: letterAt(one) }, positionOf(one))],
     ["Error", (one) => el("span", { class: "error" }, messageOf(one)), "wide"],
-    ["Status", (one) => badge(one.status), chosen.status ? "minor" : undefined],
-    ["Key", keyOf],
-    ["Failed", (one) => ago(one.failed_at)],
+    ["Status", (one) => badge(one.status), chosen.status ? "minor" : undefined], ["Key", keyOf], ["Failed", (one) => ago(one.failed_at)],
   ];
   const every = button("Choose all shown", () => {
     const all = [...boxes.keys()].every((input) => input.checked);
     for (const input of boxes.keys()) input.checked = !all;
     tell(actions, boxes, again);
   });
-  list.replaceChildren(card("One by one", el("div", { class: "row" }, every, actions),
-    table("Letters", columns, page.letters),
-    pager(["Newer", "Older"], { cursor, before }, page.next, (...to) => pageOf(list, chosen, again, ...to))));
+  const isShown = !isNarrow() || cursor || before.length || Object.keys(chosen).some((name) => name !== "status");
+  list.replaceChildren(card("One by one", el("details", { open: isShown }, el("summary", {}, `${page.next || cursor ? "" : "All "}${plural(page.letters.length, "letter")}, the last to fail first`),
+    el("div", { class: "row" }, every, actions), table("Letters", columns, page.letters),
+    pager(["Newer", "Older"], { cursor, before }, page.next, (...to) => pageOf(list, chosen, again, ...to)))));
 }
 
 /** Offer each move with the number of chosen letters that allow it. */
@@ -165,8 +168,7 @@ function tell(actions, boxes, again) {
   actions.replaceChildren(...Object.keys(MOVES).map((move) => {
     const own = chosen.filter((one) => MOVES[move].from.includes(one.status));
     const ask = () => order(move, { letters: named(own) }, own.length, again);
-    const look = { disabled: own.length === 0, class: MOVES[move].grave ? "grave calm" : null };
-    return button(`${MOVES[move].word} ${count(own.length)}`, ask, look);
+    return button(`${MOVES[move].word} ${count(own.length)}`, ask, look(move, { disabled: own.length === 0 }));
   }));
 }
 
@@ -174,11 +176,8 @@ const named = (chosen) => chosen.map(({ partition_id, sequence_number }) => ({ p
 
 export async function letter(place, left, partition, number) {
   const path = `dead-letters/${encodeURIComponent(partition)}/${encodeURIComponent(number)}`;
-  const again = async () => {
-    const whole = await get(path);
-    if (!left.aborted) place.replaceChildren(...parts(whole, path, again));
-  };
-  await again();
+  const whole = await get(path);
+  if (!left.aborted) place.replaceChildren(...parts(whole, path, () => letter(place, left, partition, number)));
 }
 
 function parts(whole, path, again) {
@@ -187,30 +186,24 @@ function parts(whole, path, again) {
   const ask = (move) => order(move, { letters: named([one]) }, 1, again);
   const allowed = Object.keys(MOVES).filter((move) => MOVES[move].from.includes(one.status));
   return [
-    el("div", { class: "title" },
-      el("h1", {}, `Letter ${positionOf(one)} `, badge(one.status), one.erased_by ? [" ", badge("erased")] : null),
-      el("div", { class: "row actions" },
-        allowed.includes("retry") ? moveButton("retry", ask) : null,
-        el("a", { href: ledgerAt(one) }, "Where it went"),
-        el("a", { href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Replay it in a dry run")),
-      allowed.includes("discard") ? el("div", { class: "apart" }, moveButton("discard", ask)) : null),
+    el("div", { class: "title" }, el("h1", {}, `Letter ${positionOf(one)} `, badge(one.status), one.erased_by ? [" ", badge("erased")] : null)),
+    matter(one.status === "exhausted" ? "warn" : one.status === "resolved" ? "good" : "", `${FAILED[one.error_class]}${one.error_at ? ` (at ${one.error_at})` : ""}`,
+      [capital(`${NEXT[one.status](one)}.`)]),
+    el("div", { class: "row actions" }, allowed.includes("retry") ? moveButton("retry", ask) : null,
+      el("a", { href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Try it in a dry run, which changes nothing"),
+      el("a", { href: ledgerAt(one) }, "Its place in the ledger")),
     el("div", { class: "columns" },
       card("Why", el("pre", {}, messageOf(one)), facts([
-        ["Type", mono(typeOf(one))],
-        ["Class", [badge(classOf(one)), ` ${NEXT[one.status](one)}`]],
-        ["Raised at", one.error_at === null ? null : mono(one.error_at)],
-        ["Cause", el("a", { href: causeAt(causeOf(one.fingerprint)),
-          title: causeOf(one.fingerprint) }, "all letters of this cause")],
+        ["Type", mono(typeOf(one))], ["Class", badge(classOf(one))], ["Raised at", one.error_at === null ? null : mono(one.error_at)],
+        ["Cause", el("a", { href: causeAt(causeOf(one.fingerprint)), title: causeOf(one.fingerprint) }, "all letters of this cause")],
         ["Transform", one.transform_version], ["Failed", dated(one.failed_at)],
         ["Attempts", attemptsOf(one, whole.history ?? [])],
         one.held_behind === null ? null : ["Waits for", el("a", {
           href: letterAt({ ...one, sequence_number: one.held_behind }) },
         `${one.partition_id} / ${grouped(one.held_behind)}`)], one.due_at ? ["Due", dated(one.due_at)] : null,
-        one.settled_at ? ["Settled", dated(one.settled_at)] : null,
-        one.settled_why ? ["because", one.settled_why] : null])),
+        one.settled_at ? ["Settled", dated(one.settled_at)] : null, one.settled_why ? ["because", one.settled_why] : null])),
       card("Event", facts([["Partition", one.partition_id], ["Sequence number", grouped(one.sequence_number)], ["Enqueued", dated(one.enqueued_at)],
-        ["Offset", mono(whole.offset)],
-        ["Partition key", keyOf(one)]]),
+        ["Offset", mono(whole.offset)], ["Partition key", keyOf(one)]]),
       el("h3", {}, "Properties"), whole.properties === null ? quiet("The properties are hidden.")
         : el("pre", {}, JSON.stringify(whole.properties, null, 2)),
       Object.keys(whole.system_properties ?? {}).length === 0 ? null : el("h3", {}, "System properties"),
@@ -218,14 +211,20 @@ function parts(whole, path, again) {
         : el("pre", {}, JSON.stringify(whole.system_properties, null, 2)))),
     bodyCard(one, path),
     historyCard(whole.history ?? []),
-  ];
+    allowed.includes("discard") ? card("Discard it", quiet("Only when you can do without this event. This is for good: no retry takes it up again."), moveButton("discard", ask)) : null,
+  ].filter(Boolean);
 }
 
-/** What happens to a letter next, by its status. */
+/** What failed, by the class of the error. */
+const FAILED = { poison: "The transform says that this event is at fault", unknown: "The transform failed on this event, which looks like a bug in it",
+  reference: "A row that this event refers to is missing", refused: "The database refused the rows of this event", crash: "This event ended the process that tried it" };
+
+/** What happens to a letter next, and what an operator can do, by its status. */
 const NEXT = {
-  exhausted: (one) => (one.error_class === "poison" ? "not retried by itself, because the event is at fault: retry it when a corrected transform is deployed, or discard it" : "not retried any more"),
-  waiting: () => "retried by itself", retrying: () => "being retried now", held: () => "tried after the letter that it waits for",
-  resolved: () => "resolved since", discarded: () => "given up for good",
+  exhausted: (one) => `it is not tried again by itself. ${one.error_class === "poison" ? "Deploy a corrected transform" : "Mend the cause"}, then retry it; or discard it, at the end of this page`,
+  waiting: () => "the app tries it again by itself when it is due: you need do nothing", retrying: () => "the app is trying it again now",
+  held: () => "it was not tried yet, because it waits for an earlier letter of its partition key. Settle that letter first",
+  resolved: () => "a later try succeeded: nothing is left to do", discarded: () => "an operator gave it up for good: nothing is left to do",
 };
 
 /** Say how many attempts count towards the limit, as everywhere, and how many the history shows when it shows more. */
@@ -248,12 +247,12 @@ function bodyCard(one, path) {
       const { body } = await get(path, { body: form });
       shown.replaceChildren(body.shown === null ? quiet(body.fault)
         : el("pre", { id: "body" }, form === "hex" ? hexLines(body.shown) : body.shown));
-      if (body.truncated) shown.append(quiet(`Only the first of ${count(body.bytes)} octets are shown.`));
+      if (body.truncated) shown.append(quiet(`Only the first of ${count(body.bytes)} bytes are shown.`));
     } catch (problem) {
       shown.replaceChildren(fault(problem));
     }
   };
-  return card("Body", quiet(`${plural(one.body_bytes, "octet")}. The log records your name when you show it.`),
+  return card("Body", quiet(`${plural(one.body_bytes, "byte")}. Show it as text, JSON or hex; the log records that you did.`),
   el("div", { class: "row" }, buttons), shown);
 }
 
@@ -263,8 +262,7 @@ const hexLines = (hex) => (hex.match(/.{1,32}/g) ?? []).map((line, at) =>
 function historyCard(history) {
   const line = (one) => el("li", {}, badge(one.status), " ",
     el("b", {}, KINDS[one.kind] ?? one.kind), " by ", one.done_by, ", ", ago(one.done_at),
-    one.commit_number ? ` (commit ${count(one.commit_number)})` : "",
-    one.why ? quiet(one.why) : null,
+    one.commit_number ? ` (commit ${count(one.commit_number)})` : "", one.why ? quiet(one.why) : null,
     one.error ? el("span", { class: "error" }, one.error) : null);
   return card("History",
     history.length ? el("ol", { class: "attempts" }, history.map(line)) : quiet("Nothing has happened to it since it failed."));
@@ -275,11 +273,11 @@ const LISTED = 5;
 const MOVES = {
   retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false, from: ["waiting", "exhausted"],
     text: (number) =>
-      `${plural(number, "letter")} will be due now, and ${number === 1 ? "its" : "their"} attempts begin again.` },
+      `${plural(number, "letter")} will be tried again now, and ${number === 1 ? "its" : "their"} attempts begin again. What fails again comes back here.` },
   discard: { word: "Discard", title: "Discard letters", done: "discarded", grave: true,
     from: ["waiting", "retrying", "held", "exhausted"],
     text: (number) =>
-      `${plural(number, "letter")} will be discarded for good. ${number === 1 ? "Its event stays" : "Their events stay"} accounted for as dead-lettered.` },
+      `${plural(number, "letter")} will be discarded for good. ${number === 1 ? "Its event stays" : "Their events stay"} accounted for as dead-lettered, and no retry takes ${number === 1 ? "it" : "them"} up again.` },
 };
 
 /** The choice of an order that takes the letters of a preview, and none that failed since. */
@@ -316,20 +314,20 @@ const outcome = (made) => [made.unmoved
 /** Show the newest redrives, if there are some. */
 async function redrivesCard(tasksTable) {
   const jobs = (await get("tasks", { kind: "redrive", limit: LISTED })).tasks;
-  return jobs.length ? card("Redrives", el("details", { open: !isNarrow() },
+  return jobs.length ? card("Retries and discards so far", el("details", { open: !isNarrow() },
     el("summary", {}, `The last ${jobs.length === 1 ? "one" : count(jobs.length)}`), tasksTable("Redrives", jobs))) : "";
 }
 
 /** Offer to move all letters of a filter, after a preview. */
 function moveAll(chosen, groups, again, canRetry) {
   const preview = el("div", { "aria-live": "polite" });
-  const look = (move) => tried(preview, async () => {
+  const see = (move) => tried(preview, async () => {
     const found = await get("dead-letters/preview", { ...chosen, move });
     renew(preview, previewed(found, move, chosen, groups, again));
   });
   const moves = Object.entries(MOVES).filter(([move]) => move !== "retry" || canRetry);
-  return el("div", {}, el("div", { class: "row" }, moves.map(([move, { word, grave }]) =>
-    button(`${word} all`, () => look(move), { class: grave ? "grave calm" : null, id: `redrive-${move}` }))), preview);
+  return el("div", {}, el("div", { class: "row" }, moves.map(([move, { word }]) =>
+    button(`${word} all`, () => see(move), look(move, { id: `redrive-${move}` })))), preview);
 }
 
 /** Show what would be moved, and a button that asks for the count and the reason. */
@@ -345,8 +343,8 @@ function previewed(found, move, chosen, groups, again) {
   ];
   if (!found.count) return el("p", { id: "preview" }, "No letter of the filter can be moved.");
   return el("div", { id: "preview" },
-    el("p", {}, text(found.count)), quiet("Letters that fail from now on are not in it."),
-    el("div", { class: "row" }, button(`${word} ${count(found.count)}`,
+    el("p", {}, el("b", {}, "Preview: "), text(found.count)), quiet("Nothing has changed yet. The next step asks for this number and for a reason. Letters that fail from now on are not in it."),
+    el("div", { class: "row" }, button(`${word} ${plural(found.count, "letter")} …`,
       () => order(move, asPreviewed(chosen, found), found.count, again, rate),
       { class: grave ? "grave" : "main", id: "redrive-start" })),
     table("Causes of the letters", columns, found.causes));

@@ -1,7 +1,7 @@
 // Replays: choose a range, see in a dry run what would change, then replay it for good and follow the progress.
 
 import { confirm, get, isRefusal, open, Problem } from "./api.js";
-import { badge, button, capital, card, choice, count, el, fault, field, grouped, inOrder, ledgerAt, numbersOf, plural, positionOf, renew,
+import { badge, button, capital, card, choice, count, el, fault, field, formCard, grouped, inOrder, ledgerAt, numbersOf, plural, positionOf, quiet, renew,
   table, taskAt } from "./dom.js";
 
 // How a range is named: the words, and the attributes of the fields for its ends.
@@ -12,7 +12,7 @@ const READ = 100; // events of a page of the app
 const PAGE = 50; // events whose changes are listed
 
 /** The form of a new replay; an address may fill it in. */
-export function newReplay(asked) {
+export function newReplay(asked, isAsked) {
   const way = choice("way", Object.entries(WAYS).map(([name, [words]]) => [name, words]),
     asked.get("first") ? "sequence_number" : "");
   const first = el("input", { name: "first", size: 20, value: asked.get("first") ?? "", autocomplete: "off" });
@@ -45,10 +45,9 @@ export function newReplay(asked) {
       trouble.replaceChildren(fault(problem));
     }
   };
-  return card("New replay", el("p", { class: "quiet" },
-    "It begins with a dry run: the same work, rolled back, to show the changes."),
+  return formCard("New replay", "Run the transform again on events of the past", isAsked, quiet("It begins with a dry run, which changes nothing: it shows what a replay would change. Then you decide."),
   el("form", { class: "row", onsubmit: start }, field("Partitions, separated by commas", partitions),
-    field("Range", way), ends, field("Partition keys, one a line", keys), field("Why? It is stored with your name.", reason),
+    field("Range", way), ends, field("Partition keys, one a line", keys), field("Why? It is stored with the task.", reason),
     el("button", { class: "main" }, "Dry run")), trouble);
 }
 
@@ -68,16 +67,18 @@ function order(way, first, last, partitions, keys, reason) {
 export const replay = {
   stays: "the events that it replayed stay replayed",
   unit: "event",
+  name: () => "Replay",
   title: (found) => (found.dry_run ? "Dry run" : "Replay"),
   says,
-  done: (found) => `${count(found.done)} of ${count(found.total)}`,
+  done: (found) => `${count(found.done)} of ${plural(found.total, "event")}`,
   result: (found) => `${plural(found.counts.events, "event")}, ${found.dry_run ? `${plural(found.counts.events_changed, "change")} found`
     : `${plural(found.counts.rows_written, "row")} written`}`,
   facts: (found) => [outcomes(found.counts), effects(found), ...(found.keys ? [byKey(found)] : []),
     [["Transform", found.transform_version],
       ...found.partitions.filter((one) => one.transform_versions.length > 1)
         .map((one) => [`Transforms of partition ${one.partition_id}`, one.transform_versions.join(", ")])]],
-  notes: (found) => el("p", { class: "quiet" }, `Scope: ${scopeOf(found)}. `, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `),
+  notes: (found) => el("p", { class: "quiet" }, found.dry_run && found.status === "done" ? `Nothing has been changed. ${changes(found.counts)
+    ? "If this is what you expect, replay it for good." : "A replay would change nothing, so there is nothing to do."} ` : "", `Scope: ${scopeOf(found)}. `, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `),
     found.keys && found.status === "done" && !found.counts.events ? "No event of the range has one of these partition keys." : ""),
   actions: (found) => (found.dry_run && found.status === "done" && changes(found.counts)
     ? button("Replay it for good", () => commit(found), { class: "main", id: "commit" }) : null),
@@ -92,14 +93,14 @@ export const replay = {
 
 /** Name the events of a replay: its partitions, their numbers, and its keys. */
 function scopeOf({ partitions, keys }) {
-  const where = partitions.length === 1 ? `partition ${partitions[0].partition_id}, ${numbersOf(partitions[0])}`
+  const where = partitions.length === 1 ? `partition ${partitions[0].partition_id}, sequence numbers ${numbersOf(partitions[0])}`
     : `${plural(partitions.length, "partition")} (${inOrder(partitions).map((one) => one.partition_id).join(", ")})`;
   return `${where}${keys ? `, ${plural(keys, "partition key")}` : ""}`;
 }
 
 const LETTERS = { letters_resolved: ["letter", "resolved"], letters_added: ["letter", "added"] };
 const WOULD = { rows_added: ["row", "added"], rows_changed: ["row", "changed"], rows_removed: ["row", "removed"], ...LETTERS };
-const DID = { rows_written: ["row", "written"], rows_retracted: ["row", "removed"], ...LETTERS };
+const DID = { rows_written: ["row", "written"], rows_retracted: ["earlier row", "taken out"], ...LETTERS };
 
 /** Say in a sentence what a replay that is over has changed, or a dry run would change. */
 function says(found) {

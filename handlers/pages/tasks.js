@@ -1,7 +1,7 @@
 // The tasks of operators: the list, one task, and the words of each kind.
 
 import { confirm, get, open, post, repeat, tried } from "./api.js";
-import { ago, badge, button, capital, card, causeAt, choice, count, dated, duration, el, facts, fault, field, grouped, inOrder, instant,
+import { ago, badge, button, capital, card, causeAt, choice, count, dated, duration, el, facts, fault, field, formCard, grouped, inOrder, instant, isNarrow,
   letterAt, pager, plural, positionOf, quiet, renew, table, taskAt } from "./dom.js";
 import { newReplay, replay } from "./replays.js";
 
@@ -17,46 +17,53 @@ function chosenOf(found) {
 
 const isTrying = (found) => found.outcome?.result === "not_tried";
 
-/** Say what became of the letters that a retry moved. */
-function outcomeOf({ outcome, moved }) {
-  if (!outcome) return null;
-  const some = outcome.letters < moved ? `of ${plural(outcome.letters, "letter")}: ` : "";
-  return el("p", { id: "outcome" }, badge(outcome.result), ` ${some}${outcome.words}`);
+/** Say what became of the letters that a redrive moved. */
+function movedWords({ move, moved, total, outcome }) {
+  if (move === "discard") return `${count(moved)} of ${plural(total, "letter")} discarded.`;
+  return `${outcome && outcome.letters < moved ? `Of ${plural(outcome.letters, "letter")}: ` : ""}${outcome ? outcome.words : "no letter tried again"}.`;
 }
 
+/** Say what to do after letters failed again. */
+const adviceOf = ({ outcome, filter }) => (outcome?.failed_again ? el("p", { id: "outcome" }, el("a", { href: filter?.fingerprint
+  ? causeAt(filter.fingerprint) : "#/letters" }, "See why they fail"), ". Mend that, such as by a new deployment, before the next retry.") : null);
+
 const redrive = {
-  unit: "letter",
-  more: () => [],
+  unit: "letter", more: () => [],
   status: (found) => (found.status === "done" ? found.outcome?.result : null) ?? found.status,
   result: (found) => found.outcome?.words ?? (found.move === "discard" ? `${plural(found.moved, "letter")} discarded` : null),
-  goesOn: isTrying,
-  notes: outcomeOf,
-  stays: "the letters that it moved stay moved",
-  title: (found) => capital(found.move),
-  facts: (found) => [[["Moved", count(found.moved)], ["Changed meanwhile, not moved", count(found.unmoved)],
-    found.came_later ? ["Came after the preview, not in it", count(found.came_later)] : null,
-    ["Letters", chosenOf(found)],
+  goesOn: isTrying, notes: adviceOf, stays: "the letters that it moved stay moved",
+  title: (found) => (found.move === "discard" ? "Discard, which is for good" : "Retry"),
+  name: (found) => `${capital(found.move)} of letters`,
+  done: (found) => `${count(found.done)} of ${plural(found.total, "letter")}`,
+  says: movedWords,
+  facts: (found) => [[[found.move === "discard" ? "Discarded" : "Tried again", count(found.moved)], ["Changed meanwhile, left alone", count(found.unmoved)],
+    found.came_later ? ["Came after the preview, left alone", count(found.came_later)] : null,
+    ["Which letters", chosenOf(found)],
     ["Letters per second, at most", found.per_second === null ? "no limit" : count(found.per_second)]]],
 };
 
 const mono = (text) => el("span", { class: "mono" }, text);
 
 /** Offer a dry run. */
-function purgesCard() {
+function purgesCard(isAsked) {
   const trouble = el("div", {});
   const start = button("Count old rows", async () => {
     start.disabled = true;
     const counts = async () => { location.hash = taskAt(await open("purge", { reason: "a dry run from the operator's page" })); };
     start.disabled = await tried(trouble, counts);
   }, { id: "purge-count" });
-  return card("Purges", el("p", { class: "quiet" }, "A dry run counts the rows that are older than ", mono("PURGE_DAYS"),
-    " says, and deletes nothing. ", mono("bin/hubledger purge start"), " deletes them, and each day ", mono("PURGE_DAILY"), "."),
-  el("div", { class: "row actions" }, start), trouble);
+  return formCard("Old rows", "Count what is old enough to be deleted", isAsked,
+    quiet("This only counts, and deletes nothing. The setting ", mono("PURGE_DAYS"), " says how long rows are kept."),
+    el("div", { class: "row actions" }, start), trouble,
+    quiet("To delete them for good, run ", mono("bin/hubledger purge start --for-real"), ". With the setting ", mono("PURGE_DAILY=true"), " the app does so every day."));
 }
 
 const purge = {
   stays: "the rows that it deleted stay deleted",
-  title: (found) => (found.dry_run ? "Dry run: nothing is deleted" : "Purge"),
+  name: () => "Purge of old rows",
+  title: (found) => (found.dry_run ? "Dry run: nothing is deleted" : "Purge, which is for good"),
+  notes: (found) => (found.dry_run && found.status === "done" ? quiet(found.rows ? ["To delete them for good, run ", mono("bin/hubledger purge start --for-real"), "."]
+    : "No row is old enough: a purge would delete nothing.") : null),
   done: (found) => `${plural(found.rows, "row")} ${found.dry_run ? "counted" : "deleted"}`,
 };
 
@@ -65,7 +72,7 @@ const COUNTED = "hubledger.counted";
 const lastCount = () => JSON.parse(sessionStorage.getItem(COUNTED)) ?? { task: null, names: "", reason: "" };
 
 /** The form of an erasure. A dry run comes first; then the same subjects can be erased, after one more question. */
-function erasuresCard() {
+function erasuresCard(isAsked) {
   const names = el("textarea", { name: "subjects", rows: 3, cols: 40, required: true, autocomplete: "off", spellcheck: "false" });
   const reason = el("input", { name: "reason", size: 40, required: true, minlength: 3, maxlength: 400, autocomplete: "off" });
   const trouble = el("div", {});
@@ -81,15 +88,15 @@ function erasuresCard() {
     await tried(trouble, () => begin(true, reason.value.trim()));
   };
   const forGood = () => confirm({ title: "Forget them for good", word: "Erase", number: subjects().length, grave: true,
-    text: (number) => `Rows, letters and windows of ${plural(number, "subject")} are erased, and no replay brings them back.`,
+    text: (number) => `Rows, letters and windows of ${plural(number, "subject")} are erased for good. This cannot be undone, and no replay brings them back.`,
     act: async (_, why) => { await begin(false, why); return "The erasure has begun."; } });
-  const erase = button("Erase", forGood, { id: "erasure-erase", class: "grave" });
+  const erase = button("Erase for good", forGood, { id: "erasure-erase", class: "grave apart" });
   const check = () => { erase.disabled = !names.value || names.value !== lastCount().names; };
   [names.value, reason.value] = [lastCount().names, lastCount().reason];
   names.addEventListener("input", check);
   check();
-  return card("Forget a person", el("p", { class: "quiet" },
-    "A subject is a partition key, or a value of the column that your app names as its subject. Count first, which changes nothing. Then erase what was counted."),
+  return formCard("Forget a person", "Erase all that the app stores about someone", isAsked, quiet("Count first, which changes nothing; then what was counted can be erased, "
+    + "which cannot be undone. A subject is a partition key, or a value of the column that your app names as its subject."),
   el("form", { class: "row", onsubmit: countFirst }, field("Subjects, one a line", names),
     field("Why? It is stored, so name nobody.", reason), el("button", { class: "main", id: "erasure-count" }, "Count"), erase), trouble);
 }
@@ -112,20 +119,23 @@ function byStream(found) {
 const erasure = {
   more: byStream,
   stays: "what it has erased stays erased",
+  name: () => "Erasure",
   title: (found) => (found.dry_run ? "Dry run: nothing is erased" : `Erasure of ${plural(found.subjects, "subject")}`),
   done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`,
-  notes: (found) => (found.notes.length ? el("ul", { class: "quiet" }, found.notes.map((one) => el("li", {}, one))) : null),
+  notes: (found) => [found.dry_run ? quiet("Nothing is erased yet. Erasing cannot be undone.") : found.notes.length ? quiet("All of this is gone for good. Note also:") : null,
+    found.notes.length ? el("ul", { class: "quiet" }, found.notes.map((one) => el("li", {}, one))) : null],
   facts: (found) => [[["By table", plain(found.tables)], found.most_rows === null ? null : ["Rows, at most", count(found.most_rows)],
     ["Reasons and errors that name them", count(found.reasons)], ["Events staged for a replay", count(found.staged)],
     ["Rows that a replay had taken away", count(found.retracted)], ["Events in the results of dry runs", count(found.diffs)]]],
-  actions: (found) => (found.status === "done" && found.dry_run ? el("a", { href: "#/tasks?erase" },
-    found.task_id === lastCount().task ? "Erase what was counted" : "To erase, enter the subjects and count again") : null),
+  actions: (found) => (found.status === "done" && found.dry_run ? el("a", { class: "go", href: "#/tasks?erase" },
+    found.task_id === lastCount().task ? "Go on to erase what was counted" : "To erase, enter the subjects and count again") : null),
 };
 
 const verdict = (found) => (found.faults.length ? plural(found.faults.length, "fault") : found.ended_at ? "no fault" : "no fault so far");
 
 const audit = {
   stays: "it has changed nothing",
+  name: () => "Audit of the ledger",
   title: () => "Audit of the ledger",
   status: (found) => (found.status === "done" && found.faults.length ? "not balanced" : found.status),
   result: (found) => (found.ended_at ? verdict(found) : null),
@@ -144,7 +154,7 @@ const STATUSES = ["planned", "running", "paused", ...ENDED];
 // cancelled, more panels, what follows it beside them; in a list, a word for its status and its result; the unit that it
 // counts in; and whether something goes on after its end. What a kind does not say is shown as it is: plain fields as facts,
 // and lists as tables.
-const OTHER = { title: (task) => capital(task.kind), done: (task) => counted(task), facts: (task) => [plainFacts(task)],
+const OTHER = { title: (task) => capital(task.kind), name: (task) => capital(task.kind), done: (task) => counted(task), facts: (task) => [plainFacts(task)],
   more: (task) => lists(task), stays: "what it has done stays done" };
 const KINDS = { replay, redrive, purge, audit, erasure };
 const MOVES = { pause: (kind) => `The ${kind} stops between two pieces, and can be resumed there.`,
@@ -152,7 +162,9 @@ const MOVES = { pause: (kind) => `The ${kind} stops between two pieces, and can 
   cancel: (kind) => `The ${kind} ends for good; ${kindOf(kind).stays}.` };
 
 const kindOf = (name) => ({ ...OTHER, ...KINDS[name] });
-const nameOf = (one) => `${one.kind}${one.move ? `: ${one.move}` : ""}${one.dry_run ? ", dry run" : ""}`;
+const nameOf = (one) => `${kindOf(one.kind).name(one)}${one.dry_run ? ", dry run" : ""}`;
+/** Name who did something: without sign-in the app knows only that the caller had the key. */
+const who = (by) => (by in KINDS ? "the app" : by.startsWith("unverified") ? "a key holder" : by);
 const counted = (task) => `${count(task.done)} of ${count(task.total)}`;
 
 /** The fields that only this kind has: they follow `history`, the last one of every kind. */
@@ -169,6 +181,7 @@ const lists = (task) => ownFields(task).filter(([, value]) => Array.isArray(valu
 
 function cell(name, value) {
   if (typeof value === "boolean") return badge(value ? name : `not ${name}`);
+  if (value?.length > 2 && Array.isArray(value)) return el("details", {}, el("summary", {}, plural(value.length, "note")), value.join("; "));
   if (Array.isArray(value)) return value.join("; ");
   if (/^\d{4}-\d\d-\d\dT/.test(value)) return dated(value);
   return /^\d+$/.test(value) && name !== "partition_id" ? grouped(value) : plain(value);
@@ -199,25 +212,24 @@ function standing(one) {
 
 /** A table of tasks. */
 export const tasksTable = (label, tasks) => table(label, [
-  ["Task", (one) => el("a", { class: "whole", href: taskAt(one) }, nameOf(one))],
+  ["Task", (one) => el("a", { class: "whole", href: taskAt(one) }, nameOf(one)), "wide"],
   ["When", (one) => ago(one.requested_at)],
   ["Status", (one) => [badge(kindOf(one.kind).status?.(one) ?? one.status), one.fault ? el("p", { class: "quiet" }, one.fault) : null]],
   ["Result", standing, "wide"],
-  ["By", (one) => one.requested_by],
-  ["Why", (one) => one.reason],
+  ["By", (one) => who(one.requested_by), "minor"], ["Why", (one) => one.reason, "wide"],
 ], tasks);
 
 export async function tasks(place, left, asked = "") {
   const given = new URLSearchParams(asked);
   const chosen = Object.fromEntries([...given].filter(([name]) => ["kind", "status"].includes(name)));
   const [filter, found] = [el("div", {}), el("div", { class: "place" })];
-  const parts = { list: card("Tasks", filter, found), first: newReplay(given), purge: purgesCard(), erase: erasuresCard() };
-  const asks = Object.keys(parts).find((name) => given.has(name)) ?? "list"; // a link leads to its form
+  const asks = ["first", "purge", "erase"].find((name) => given.has(name)) ?? "list"; // a link leads to its form
+  const parts = { list: card("Tasks", filter, found), first: newReplay(given, asks === "first"), purge: purgesCard(asks === "purge"), erase: erasuresCard(asks === "erase") };
   place.append(el("h1", {}, "Tasks"), parts[asks], ...Object.values(parts).filter((one) => one !== parts[asks]));
   let at = ["", []];
   const show = async (...to) => {
     if (to.length) at = to;
-    const page = await get("tasks", { ...chosen, limit: PAGE, cursor: at[0] });
+    const page = await get("tasks", { ...chosen, limit: isNarrow() ? PAGE / 2 : PAGE, cursor: at[0] });
     if (left.aborted) return;
     const isFiltered = Object.keys(chosen).length > 0;
     if (!filter.hasChildNodes() && (page.tasks.length || isFiltered)) filter.append(filterOf(chosen, page.kinds));
@@ -228,20 +240,23 @@ export async function tasks(place, left, asked = "") {
 }
 
 function filterOf(chosen, kinds) {
-  const named = (words) => [["", "all"], ...words.map((word) => [word, word])];
+  const named = (words) => [["", "all"], ...words.map((word) => [word, word === "redrive" ? "retry or discard" : word])];
   const form = el("form", { class: "row", onsubmit: (event) => {
     event.preventDefault();
     const asked = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
     location.hash = `#/tasks${asked.size ? `?${asked}` : ""}`;
   } }, field("Kind", choice("kind", named(kinds), chosen.kind)),
   field("Status", choice("status", named(STATUSES), chosen.status)), el("button", {}, "Filter"));
-  return form;
+  return el("details", { class: "filter", open: Object.keys(chosen).length > 0 }, el("summary", {}, "Filter"), form);
 }
 
 function listed(page, isFiltered) {
-  if (page.tasks.length) return [tasksTable("Tasks", page.tasks)];
+  const open = page.tasks.filter((one) => !ENDED.includes(one.status));
+  const failed = page.tasks.filter((one) => one.status === "failed").length;
+  if (page.tasks.length) return [el("p", { id: "standing" }, `${open.length ? `${plural(open.length, "task")} of these ${open.length === 1 ? "goes" : "go"} on by ${open.length === 1 ? "itself" : "themselves"}`
+    : "No task is running"}${failed ? `; ${count(failed)} failed: open it to see why` : ""}.`), tasksTable("Tasks", page.tasks)];
   return isFiltered ? [el("p", {}, "No task matches the filter.")] : [el("p", {}, "No task has been requested yet."),
-    quiet("A replay begins below. Letters are retried or discarded on their page.")];
+    quiet("A task is an order of an operator that the app carries out by itself: a replay or an erasure, which begin below, or a retry or discard of ", el("a", { href: "#/letters" }, "letters"), ".")];
 }
 
 export async function task(place, left, id) {
@@ -253,7 +268,7 @@ export async function task(place, left, id) {
     const found = await get(`tasks/${encodeURIComponent(id)}`).catch(final);
     if (left.aborted) return false;
     const [kind, isOver] = [kindOf(found.kind), ENDED.includes(found.status)];
-    title.textContent = capital(found.kind);
+    title.textContent = nameOf(found);
     renew(head, progress(found, kind, isOver));
     renew(more, ...kind.more(found), history(found));
     await kind.follow?.(follows, found, shown, isOver);
@@ -264,17 +279,17 @@ export async function task(place, left, id) {
 function progress(found, kind, isOver) {
   const allowed = isOver ? [] : [found.status === "paused" ? "resume" : "pause", "cancel"];
   const figures = el("div", { class: "columns" }, ...kind.facts(found).map((pairs) => facts(pairs)),
-    facts([["Requested by", found.requested_by], ["Why", found.reason], ["Requested", dated(found.requested_at)],
+    facts([["Requested by", who(found.requested_by)], ["Why", found.reason], ["Requested", dated(found.requested_at)],
       ["Ended", dated(found.ended_at)]]));
   return card(kind.title(found),
-    el("p", { class: "verdict", id: "task-status" }, badge(found.status), kind.says && isOver ? kind.says(found)
+    el("p", { class: "verdict", id: "task-status" }, badge(kind.status?.(found) ?? found.status), kind.says && isOver ? kind.says(found)
       : `${kind.done(found)}${paceOf(found, kind.unit)}`),
     isOver ? null : bar(found, "progress"),
     found.fault ? fault({ detail: found.fault }) : null,
     kind.notes?.(found) ?? null,
     el("div", { class: "row" }, allowed.map((move) => button(capital(move), () => ask(found, move))),
       kind.actions?.(found) ?? null),
-    kind.says ? el("details", {}, el("summary", {}, "Figures"), figures) : figures);
+    kind.follow ? el("details", {}, el("summary", {}, "Figures"), figures) : figures);
 }
 
 function ask(found, move) {
@@ -290,5 +305,5 @@ function ask(found, move) {
 const history = (found) => (found.history.length
   ? card("Moves of the task", el("ol", { class: "attempts" }, found.history.map(moved))) : null);
 
-const moved = (one) => el("li", {}, badge(one.move), ` by ${one.by}, `, ago(one.at),
+const moved = (one) => el("li", {}, badge(one.move), ` by ${who(one.by)}, `, ago(one.at),
   one.why ? el("p", { class: "quiet" }, one.why) : null);

@@ -23,7 +23,7 @@ from local.feed.businesses import HOMES
 from local.stack.processes import Children
 from local.stack.stack import HUB, Place, Stack
 from tests.browser import homes
-from tests.browser.tab import Tab, chromium, is_light
+from tests.browser.tab import HEIGHT, SCHEMES, Tab, chromium, is_light
 from tests.patience import Patience, allowed
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def run(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterato
         for number in range(16):
             made.publish(str(number), registration(number), *(reading(number, at) for at in range(40)))
         made.publish("3", b"{", b"not json", b"\xff\x00\xfe")
-        made.publish("4", HOSTILE.encode(), key=HOSTILE[:80], tenant=HOSTILE)
+        made.publish("4", b'{"kind":"motion"}', tenant="north")
         made.until(lambda status: status["accounted"] == 16 * 41 + 4)
         yield made
         made.close()
@@ -241,7 +241,29 @@ def portrait() -> Callable[["Page", str], None]:
             LOOKS.mkdir(parents=True, exist_ok=True)
             size = "phone" if page.evaluate("innerWidth") < 500 else "desktop"
             path = LOOKS / f"{name}-{size}-{'light' if is_light(page) else 'dark'}.png"
-            page.screenshot(path=str(path), animations="disabled", full_page=True)
+            page.screenshot(path=str(path), animations="disabled", full_page=not page.locator("dialog").count())
+
+    return keep
+
+
+@pytest.fixture
+def portraits(portrait: Callable[["Page", str], None]) -> Callable[..., None]:
+    """Keeps portraits of an address in each width and scheme, loaded anew, after a press on each of some controls."""
+
+    def keep(page: "Page", name: str, *pressed: str) -> None:
+        for width in (360, 1600) if os.environ.get("SCREENSHOTS") else ():
+            page.set_viewport_size({"width": width, "height": HEIGHT})
+            page.reload()
+            for one in pressed:
+                page.click(one)
+            page.wait_for_timeout(1_500)
+            for scheme in SCHEMES:
+                page.emulate_media(color_scheme=scheme)
+                portrait(page, name)
+        if os.environ.get("SCREENSHOTS"):
+            page.set_viewport_size({"width": 1280, "height": HEIGHT})
+            page.emulate_media(color_scheme="light")
+            page.reload()
 
     return keep
 

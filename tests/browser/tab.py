@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Opener = Callable[..., "Page"]
 Picture = Callable[..., None]
-Portrait = Callable[["Page", str], None]
+Portrait = Callable[..., None]
 HEIGHT, PHONE, PATIENCE_MS = 700, {"width": 390, "height": 844}, 20_000
 SCHEMES: tuple[Any, ...] = ("light", "dark")
 NAMES = ("chromium", "chromium-browser", "google-chrome")

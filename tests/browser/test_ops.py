@@ -62,7 +62,7 @@ def test_from_a_poisoned_batch_to_a_discarded_letter(page: "Page", run: Run, pic
     page.click("table[aria-label='Letters by cause'] a")
     page.wait_for_selector("table[aria-label=Letters] tbody tr")
     page.click("table[aria-label=Letters] tbody tr:first-child a")
-    page.wait_for_selector("text=The log records your name when you show it")
+    page.wait_for_selector("text=the log records that you did")
     assert page.locator("#body").count() == 0
     page.click("button[data-form=text]")
     page.wait_for_selector("#body")

@@ -28,10 +28,12 @@ def ask(
 
 
 def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
-    page: "Page", run: Run, picture: Picture
+    page: "Page", run: Run, picture: Picture, portraits: Portrait
 ) -> None:
     run.feed("9", reading(9, 50), reading(9, 51), b"{poison", b"{poison")
-    run.rows("DELETE FROM sensor_reading WHERE partition_id = '9' AND sequence_number = 5")
+    lost = "sensor_reading WHERE partition_id = '9' AND sequence_number = 5"
+    run.rows(f"CREATE TABLE lost AS SELECT * FROM {lost}")
+    run.rows(f"DELETE FROM {lost}")
     run.rows("UPDATE sensor_reading SET state = 'idle' WHERE partition_id = '9' AND sequence_number = 6")
     show(page, "#/letters?partition_id=9")
     page.click("table[aria-label='Letters by cause'] button.grave")
@@ -41,7 +43,8 @@ def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
     ask(page, "9")
     page.wait_for_selector(f"{STATUS}:has-text('done')")
     assert page.inner_text("#task-status").endswith("2 of 45 events would change: 1 row added, 1 row changed.")
-    assert page.inner_text("#task-status ~ p") == "Scope: partition 9, 0 to 44."
+    said = "Nothing has been changed. If this is what you expect, replay it for good. Scope: partition 9, sequence"
+    assert page.inner_text("#task-status ~ p") == f"{said} numbers 0 to 44."
     page.wait_for_selector("table[aria-label='Changes by column'] tbody tr:nth-child(2)")
     page.click("summary:text-is('Event by event')")
     told = page.locator("table[aria-label=Differences] > tbody > tr").all_inner_texts()
@@ -56,13 +59,19 @@ def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
         "sensor_reading state 1 idle → active",
     ]
     picture(page, "ops-replay", seen="section[aria-label='What would change']")
+    portraits(page, "task-dry-run")
     stored = "SELECT COUNT(*), COUNT(DISTINCT state) FROM sensor_reading WHERE partition_id = '9'"
     assert run.rows(stored) == [(41, 2)]
+    run.rows("INSERT INTO sensor_reading SELECT * FROM lost")  # a later audit would miss it
+    run.rows("DROP TABLE lost")
     page.click("#commit")
     order(page, "45", "main")
     page.wait_for_selector("h2:text-is('Replay')")
     page.wait_for_selector(f"{STATUS}:has-text('done')")
-    assert page.inner_text("#task-status").endswith("45 events were replayed: 85 rows written, 84 rows removed.")
+    assert page.inner_text("#task-status").endswith(
+        "45 events were replayed: 85 rows written, 85 earlier rows taken out."
+    )
+    portraits(page, "task-replay")
     assert run.rows(stored) == [(42, 1)]
     assert run.status()["ledger_balanced"] is True
     show(page, "#/ledger/9/5")
@@ -78,7 +87,10 @@ def test_a_replay_by_key_is_told_by_the_number_of_its_keys_and_leaves_other_even
     page.wait_for_selector(f"{STATUS}:has-text('done')")
     page.wait_for_selector("p:has-text('No event of the range has one of these partition keys.')")
     assert page.inner_text("#task-status").endswith("None of 0 events would change.")
-    assert page.inner_text("#task-status ~ p").startswith("Scope: partition 13, 0 to 40, 2 partition keys. No event")
+    assert (
+        "nothing to do. Scope: partition 13, sequence numbers 0 to 40, 2 partition keys. No event"
+        in page.inner_text("#task-status ~ p")
+    )
     page.click("summary:text-is('Figures')")
     told = " ".join(page.inner_text("main").split())
     assert "Events of other keys, left alone 41" in told
@@ -89,7 +101,7 @@ def test_a_replay_by_key_is_told_by_the_number_of_its_keys_and_leaves_other_even
 
 
 def test_a_replay_is_paused_resumed_and_goes_through_and_one_is_cancelled_only_after_a_reason(
-    page: "Page", run: Run
+    page: "Page", run: Run, portraits: Portrait
 ) -> None:
     show(page, "#/tasks")
     with run.halted_hub():
@@ -99,11 +111,13 @@ def test_a_replay_is_paused_resumed_and_goes_through_and_one_is_cancelled_only_a
         show(page, "#/tasks")
         row = page.locator("table[aria-label=Tasks] tbody tr:has-text('to be paused')")
         row.locator("progress").wait_for()
-        assert row.locator("td[data-label=Result]").inner_text() == "0 of 41"
-        row.locator("a:text-is('replay, dry run')").click()
+        assert row.locator("td[data-label=Result]").inner_text() == "0 of 41 events"
+        row.locator("a:text-is('Replay, dry run')").click()
         page.wait_for_url(f"**{task}")
+        portraits(page, "task-running")
         confirmed(page, "Pause", "the night shift")
         page.wait_for_selector(f"{STATUS}:has-text('paused')")
+        portraits(page, "task-paused")
     page.wait_for_selector("ol.attempts li:has-text('pause'):has-text('the night shift')")
     confirmed(page, "Resume", "the morning shift")
     page.wait_for_selector(f"{STATUS}:has-text('done')", timeout=allowed(60_000))
@@ -122,10 +136,19 @@ def test_a_replay_is_paused_resumed_and_goes_through_and_one_is_cancelled_only_a
     assert page.locator("#commit").count() == 0
 
 
-def test_the_list_of_tasks_comes_first_and_says_how_fast_a_running_one_is_and_how_long_it_takes(page: "Page") -> None:
+def test_the_list_of_tasks_comes_first_and_says_how_fast_a_running_one_is_and_how_long_it_takes(
+    page: "Page", portraits: Portrait
+) -> None:
     """Half of 4,000 letters were retried in 50 s, and a part of four of a purge in 90 s."""
-    since, now = "2026-11-21T12:00:00Z", "2026-11-21T12:00:50Z"
-    task = {"started_at": since, "requested_at": since, "updated_at": now, "status": "running", "ended_at": None}
+    now = datetime.now(UTC)
+    since, later = (f"{now + timedelta(seconds=by):%Y-%m-%dT%H:%M:%SZ}" for by in (-50, 40))
+    task = {
+        "started_at": since,
+        "requested_at": since,
+        "updated_at": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        "status": "running",
+        "ended_at": None,
+    }
 
     def running(body: Any) -> None:
         of = {**body["tasks"][0], **task, "kind": "redrive", "move": "retry", "dry_run": False, "fault": None}
@@ -138,7 +161,7 @@ def test_the_list_of_tasks_comes_first_and_says_how_fast_a_running_one_is_and_ho
                 "done": 1,
                 "total": 4,
                 "rows": 7,
-                "updated_at": "2026-11-21T12:01:30Z",
+                "updated_at": later,
             },
             {**of, "status": "paused", "done": 2_000, "total": 4_000, "outcome": None},
         ]
@@ -148,12 +171,13 @@ def test_the_list_of_tasks_comes_first_and_says_how_fast_a_running_one_is_and_ho
     results = page.locator("table[aria-label=Tasks] td[data-label=Result]")
     results.first.wait_for()
     assert [" ".join(one.split()) for one in results.all_inner_texts()] == [
-        "2,000 of 4,000, 40 letters a second, about 50 s left",
+        "2,000 of 4,000 letters, 40 letters a second, about 50 s left",
         "7 rows deleted, about 5 min left",
-        "2,000 of 4,000",
+        "2,000 of 4,000 letters",
     ]
     listed, replay = boxes(page, "table[aria-label=Tasks]", "section[aria-label='New replay']")
     assert listed["y"] < replay["y"]
+    portraits(page, "tasks-running")
     show(page, "#/tasks?partition=3&first=41&last=41")  # what a letter leads to is the form
     page.wait_for_selector("input[name=first]")
     page.wait_for_selector("table[aria-label=Tasks]")
@@ -179,7 +203,9 @@ def test_a_range_that_is_none_is_refused_in_words_and_stays_in_the_form(page: "P
     assert page.evaluate("window.hacked") is None
 
 
-def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page", run: Run) -> None:
+def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(
+    page: "Page", run: Run, portraits: Portrait
+) -> None:
     subject, number = "H000701", 701
     run.feed("15", registration(number), *(reading(number, at) for at in range(5)))  # each is an alert too
     run.feed("15", f"{{poison /{subject}/".encode())
@@ -195,6 +221,8 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     letter = page.locator("section[aria-label='Letters that mention them'] a.whole")
     position, address = letter.inner_text(), str(letter.get_attribute("href"))
     assert position.startswith("15 / ")
+
+    portraits(page, "task-erasure-counted")
 
     def elsewhere(body: Any) -> None:
         body["letters"] = 1_204
@@ -216,19 +244,22 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     assert page.evaluate("window.hacked") is None
     page.unroute("**/api/tasks/*")
     page.reload()
-    page.click("a:text-is('Erase what was counted')")
+    page.click("a:text-is('Go on to erase what was counted')")
     page.wait_for_selector("#erasure-erase:enabled")
     assert page.locator("main h2").first.inner_text() == "Forget a person"
     page.reload()
+    page.wait_for_selector("#erasure-erase:enabled")
+    portraits(page, "tasks-erase")
     page.wait_for_selector("#erasure-erase:enabled")
     page.fill("textarea[name=subjects]", f"{subject}\nH000001")
     assert erase.is_disabled()
     page.fill("textarea[name=subjects]", subject)
     erase.click()
-    page.wait_for_selector("dialog:has-text('Rows, letters and windows of 1 subject are erased')")
+    page.wait_for_selector("dialog:has-text('Rows, letters and windows of 1 subject are erased for good')")
     order(page, "1", "grave", "she asked for it")
     page.wait_for_selector("#task-status:has-text('11 rows and 1 letter erased')")
     page.wait_for_selector(f"{STATUS}:text-is('done')")
+    portraits(page, "task-erasure-done")
     assert run.get(f"homes?prefix={subject}")["homes"] == []
     assert run.status()["ledger_balanced"]
     show(page, address)
@@ -243,7 +274,7 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     page.wait_for_selector("a:text-is('To erase, enter the subjects and count again')")
 
 
-def test_a_dry_run_counts_the_old_rows_and_is_among_the_tasks_then(page: "Page", run: Run) -> None:
+def test_a_dry_run_counts_the_old_rows_and_is_among_the_tasks_then(page: "Page", run: Run, portraits: Portrait) -> None:
     run.feed("12", reading(12, 55))
     show(page, "#/tasks")
     page.click("#purge-count")
@@ -251,9 +282,10 @@ def test_a_dry_run_counts_the_old_rows_and_is_among_the_tasks_then(page: "Page",
     assert "0 rows counted" in page.inner_text("#task-status")
     page.wait_for_selector("h2:text-is('Dry run: nothing is deleted')")
     page.wait_for_selector("table[aria-label=Tables] tr:has-text('its newest batch stays')")
+    portraits(page, "task-purge-counted")
     assert "a dry run from the operator's page" in page.inner_text("main")
     show(page, "#/tasks")
-    page.wait_for_selector("table[aria-label=Tasks] tr:has-text('purge, dry run') .badge:text-is('done')")
+    page.wait_for_selector("table[aria-label=Tasks] tr:has-text('Purge of old rows, dry run') .badge:text-is('done')")
 
 
 def test_the_runs_are_listed_with_what_they_came_to_and_a_fault_of_the_quality_is_red(
