@@ -209,8 +209,7 @@ export function dialog(id, content) {
 }
 
 export function choice(name, values, chosen = "") {
-  return el("select", { name }, values.map(([value, text]) =>
-    el("option", { value, selected: value === chosen }, text)));
+  return el("select", { name }, values.map(([value, text]) => el("option", { value, selected: value === chosen }, text)));
 }
 
 export const fault = (problem) => el("p", { class: "fault", role: "alert" }, problem.detail ?? String(problem));

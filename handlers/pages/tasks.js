@@ -2,7 +2,7 @@
 
 import { confirm, get, open, post, repeat, tried } from "./api.js";
 import { ago, badge, button, capital, card, causeAt, choice, count, dated, duration, el, facts, fault, field, formCard, grouped, inOrder, instant, isNarrow,
-  letterAt, pager, plural, positionOf, quiet, renew, table, taskAt } from "./dom.js";
+  letterAt, mono, pager, plural, positionOf, quiet, renew, table, taskAt } from "./dom.js";
 import { newReplay, replay } from "./replays.js";
 
 /** Say which letters were chosen; a cause is a link, because its name is a hash. */
@@ -34,15 +34,11 @@ const redrive = {
   goesOn: isTrying, notes: adviceOf, stays: "the letters that it moved stay moved",
   title: (found) => (found.move === "discard" ? "Discard, which is for good" : "Retry"),
   name: (found) => `${capital(found.move)} of letters`,
-  done: (found) => `${count(found.done)} of ${plural(found.total, "letter")}`,
-  says: movedWords,
+  done: (found) => `${count(found.done)} of ${plural(found.total, "letter")}`, says: movedWords,
   facts: (found) => [[[found.move === "discard" ? "Discarded" : "Tried again", count(found.moved)], ["Changed meanwhile, left alone", count(found.unmoved)],
     found.came_later ? ["Came after the preview, left alone", count(found.came_later)] : null,
-    ["Which letters", chosenOf(found)],
-    ["Letters per second, at most", found.per_second === null ? "no limit" : count(found.per_second)]]],
+    ["Which letters", chosenOf(found)], ["Letters per second, at most", found.per_second === null ? "no limit" : count(found.per_second)]]],
 };
-
-const mono = (text) => el("span", { class: "mono" }, text);
 
 /** Offer a dry run. */
 function purgesCard(isAsked) {
@@ -59,8 +55,7 @@ function purgesCard(isAsked) {
 }
 
 const purge = {
-  stays: "the rows that it deleted stay deleted",
-  name: () => "Purge of old rows",
+  stays: "the rows that it deleted stay deleted", name: () => "Purge of old rows",
   title: (found) => (found.dry_run ? "Dry run: nothing is deleted" : "Purge, which is for good"),
   notes: (found) => (found.dry_run && found.status === "done" ? quiet(found.rows ? ["To delete them for good, run ", mono("bin/hubledger purge start --for-real"), "."]
     : "No row is old enough: a purge would delete nothing.") : null),
@@ -117,9 +112,7 @@ function byStream(found) {
 }
 
 const erasure = {
-  more: byStream,
-  stays: "what it has erased stays erased",
-  name: () => "Erasure",
+  more: byStream, stays: "what it has erased stays erased", name: () => "Erasure",
   title: (found) => (found.dry_run ? "Dry run: nothing is erased" : `Erasure of ${plural(found.subjects, "subject")}`),
   done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`,
   notes: (found) => [found.dry_run ? quiet("Nothing is erased yet. Erasing cannot be undone.") : found.notes.length ? quiet("All of this is gone for good. Note also:") : null,
@@ -134,9 +127,7 @@ const erasure = {
 const verdict = (found) => (found.faults.length ? plural(found.faults.length, "fault") : found.ended_at ? "no fault" : "no fault so far");
 
 const audit = {
-  stays: "it has changed nothing",
-  name: () => "Audit of the ledger",
-  title: () => "Audit of the ledger",
+  stays: "it has changed nothing", name: () => "Audit of the ledger", title: () => "Audit of the ledger",
   status: (found) => (found.status === "done" && found.faults.length ? "not balanced" : found.status),
   result: (found) => (found.ended_at ? verdict(found) : null),
   done: (found) => `${count(found.done)} of ${plural(found.total, "partition")}, ${verdict(found)}`,
@@ -157,9 +148,8 @@ const STATUSES = ["planned", "running", "paused", ...ENDED];
 const OTHER = { title: (task) => capital(task.kind), name: (task) => capital(task.kind), done: (task) => counted(task), facts: (task) => [plainFacts(task)],
   more: (task) => lists(task), stays: "what it has done stays done" };
 const KINDS = { replay, redrive, purge, audit, erasure };
-const MOVES = { pause: (kind) => `The ${kind} stops between two pieces, and can be resumed there.`,
-  resume: (kind) => `The ${kind} continues where it was paused.`,
-  cancel: (kind) => `The ${kind} ends for good; ${kindOf(kind).stays}.` };
+const MOVES = { pause: () => "The task stops between two pieces, and can be resumed there.", resume: () => "The task continues where it was paused.",
+  cancel: (kind) => `The task ends for good; ${kindOf(kind).stays}.` };
 
 const kindOf = (name) => ({ ...OTHER, ...KINDS[name] });
 const nameOf = (one) => `${kindOf(one.kind).name(one)}${one.dry_run ? ", dry run" : ""}`;
@@ -181,8 +171,7 @@ const lists = (task) => ownFields(task).filter(([, value]) => Array.isArray(valu
 
 function cell(name, value) {
   if (typeof value === "boolean") return badge(value ? name : `not ${name}`);
-  if (value?.length > 2 && Array.isArray(value)) return el("details", {}, el("summary", {}, plural(value.length, "note")), value.join("; "));
-  if (Array.isArray(value)) return value.join("; ");
+  if (Array.isArray(value)) return value.length > 2 ? el("details", {}, el("summary", {}, plural(value.length, "note")), value.join("; ")) : value.join("; ");
   if (/^\d{4}-\d\d-\d\dT/.test(value)) return dated(value);
   return /^\d+$/.test(value) && name !== "partition_id" ? grouped(value) : plain(value);
 }
@@ -253,7 +242,7 @@ function filterOf(chosen, kinds) {
 function listed(page, isFiltered) {
   const open = page.tasks.filter((one) => !ENDED.includes(one.status));
   const failed = page.tasks.filter((one) => one.status === "failed").length;
-  if (page.tasks.length) return [el("p", { id: "standing" }, `${open.length ? `${plural(open.length, "task")} of these ${open.length === 1 ? "goes" : "go"} on by ${open.length === 1 ? "itself" : "themselves"}`
+  if (page.tasks.length) return [el("p", { id: "standing" }, `${open.length ? `${count(open.length)} of these tasks ${open.length === 1 ? "is" : "are"} not over yet`
     : "No task is running"}${failed ? `; ${count(failed)} failed: open it to see why` : ""}.`), tasksTable("Tasks", page.tasks)];
   return isFiltered ? [el("p", {}, "No task matches the filter.")] : [el("p", {}, "No task has been requested yet."),
     quiet("A task is an order of an operator that the app carries out by itself: a replay or an erasure, which begin below, or a retry or discard of ", el("a", { href: "#/letters" }, "letters"), ".")];
@@ -279,16 +268,14 @@ export async function task(place, left, id) {
 function progress(found, kind, isOver) {
   const allowed = isOver ? [] : [found.status === "paused" ? "resume" : "pause", "cancel"];
   const figures = el("div", { class: "columns" }, ...kind.facts(found).map((pairs) => facts(pairs)),
-    facts([["Requested by", who(found.requested_by)], ["Why", found.reason], ["Requested", dated(found.requested_at)],
-      ["Ended", dated(found.ended_at)]]));
+    facts([["Requested by", who(found.requested_by)], ["Why", found.reason], ["Requested", dated(found.requested_at)], ["Ended", dated(found.ended_at)]]));
   return card(kind.title(found),
     el("p", { class: "verdict", id: "task-status" }, badge(kind.status?.(found) ?? found.status), kind.says && isOver ? kind.says(found)
       : `${kind.done(found)}${paceOf(found, kind.unit)}`),
     isOver ? null : bar(found, "progress"),
     found.fault ? fault({ detail: found.fault }) : null,
     kind.notes?.(found) ?? null,
-    el("div", { class: "row" }, allowed.map((move) => button(capital(move), () => ask(found, move))),
-      kind.actions?.(found) ?? null),
+    el("div", { class: "row" }, allowed.map((move) => button(capital(move), () => ask(found, move), move === "cancel" ? { class: "grave apart" } : {})), kind.actions?.(found) ?? null),
     kind.follow ? el("details", {}, el("summary", {}, "Figures"), figures) : figures);
 }
 
@@ -297,13 +284,11 @@ function ask(found, move) {
   const isNew = move === "resume" && version && version !== found.transform_version;
   const named = isNew ? { transform_version: version } : {};
   const more = isNew ? ` What is left of it is done with the transform ${version}, not with ${found.transform_version}.` : "";
-  confirm({ title: `${capital(move)} the ${found.kind}`, word: capital(move), number: null,
+  confirm({ title: `${capital(move)}: ${nameOf(found)}`, word: capital(move), number: null,
     text: () => MOVES[move](found.kind) + more, grave: move === "cancel",
     act: async (_, reason) => { await post(`tasks/${found.task_id}/${move}`, { reason, ...named }); return `${move}: done`; } });
 }
 
-const history = (found) => (found.history.length
-  ? card("Moves of the task", el("ol", { class: "attempts" }, found.history.map(moved))) : null);
+const history = (found) => (found.history.length ? card("Moves of the task", el("ol", { class: "attempts" }, found.history.map(moved))) : null);
 
-const moved = (one) => el("li", {}, badge(one.move), ` by ${who(one.by)}, `, ago(one.at),
-  one.why ? el("p", { class: "quiet" }, one.why) : null);
+const moved = (one) => el("li", {}, badge(one.move), ` by ${who(one.by)}, `, ago(one.at), one.why ? el("p", { class: "quiet" }, one.why) : null);

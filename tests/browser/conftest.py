@@ -23,14 +23,14 @@ from local.feed.businesses import HOMES
 from local.stack.processes import Children
 from local.stack.stack import HUB, Place, Stack
 from tests.browser import homes
-from tests.browser.tab import HEIGHT, SCHEMES, Tab, chromium, is_light
+from tests.browser.tab import Tab, chromium, keep_portrait
 from tests.patience import Patience, allowed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).parents[2]
-IMAGES, LOOKS = ROOT / "docs" / "images", ROOT / ".local-run" / "screenshots"
+IMAGES = ROOT / "docs" / "images"
 DEADLINE_S = 60.0  # of an idle machine
 SCHEDULES = {"WATCH_SCHEDULE": "0 0 0 1 1 *", "TASK_SCHEDULE": "* * * * * *"}  # the tests store minutes
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>{{7*7}}\'; DROP TABLE home; --'
@@ -235,37 +235,7 @@ def picture() -> Callable[..., None]:
 @pytest.fixture
 def portrait() -> Callable[["Page", str], None]:
     """Keeps a whole page as it looks now, for people who compare it, when SCREENSHOTS is set."""
-
-    def keep(page: "Page", name: str) -> None:
-        if os.environ.get("SCREENSHOTS"):
-            LOOKS.mkdir(parents=True, exist_ok=True)
-            size = "phone" if page.evaluate("innerWidth") < 500 else "desktop"
-            path = LOOKS / f"{name}-{size}-{'light' if is_light(page) else 'dark'}.png"
-            page.screenshot(path=str(path), animations="disabled", full_page=not page.locator("dialog").count())
-
-    return keep
-
-
-@pytest.fixture
-def portraits(portrait: Callable[["Page", str], None]) -> Callable[..., None]:
-    """Keeps portraits of an address in each width and scheme, loaded anew, after a press on each of some controls."""
-
-    def keep(page: "Page", name: str, *pressed: str) -> None:
-        for width in (360, 1600) if os.environ.get("SCREENSHOTS") else ():
-            page.set_viewport_size({"width": width, "height": HEIGHT})
-            page.reload()
-            for one in pressed:
-                page.click(one)
-            page.wait_for_timeout(1_500)
-            for scheme in SCHEMES:
-                page.emulate_media(color_scheme=scheme)
-                portrait(page, name)
-        if os.environ.get("SCREENSHOTS"):
-            page.set_viewport_size({"width": 1280, "height": HEIGHT})
-            page.emulate_media(color_scheme="light")
-            page.reload()
-
-    return keep
+    return keep_portrait
 
 
 def registration(number: int) -> bytes:

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
 
 Opener = Callable[..., "Page"]
 Picture = Callable[..., None]
-Portrait = Callable[..., None]
+Portrait = Callable[["Page", str], None]
 HEIGHT, PHONE, PATIENCE_MS = 700, {"width": 390, "height": 844}, 20_000
+LOOKS = Path(__file__).parents[2] / ".local-run" / "screenshots"
 SCHEMES: tuple[Any, ...] = ("light", "dark")
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
@@ -89,6 +91,28 @@ class Tab:
 def is_light(page: "Page") -> bool:
     red = page.evaluate("getComputedStyle(document.body).backgroundColor").split("(")[1].split(",")[0]
     return int(red) > 128
+
+
+def keep_portrait(page: "Page", name: str) -> None:
+    """Keep the whole page as it looks now, or the dialog before it."""
+    if os.environ.get("SCREENSHOTS"):
+        LOOKS.mkdir(parents=True, exist_ok=True)
+        size = "phone" if page.evaluate("innerWidth") < 500 else "desktop"
+        path = LOOKS / f"{name}-{size}-{'light' if is_light(page) else 'dark'}.png"
+        page.screenshot(path=str(path), animations="disabled", full_page=not page.locator("dialog").count())
+
+
+def portraits(page: "Page", name: str, *pressed: str) -> None:
+    """Keep portraits of an address in each width and scheme, loaded anew, after a press on each of some controls."""
+    for width in (360, 1600, 1280) if os.environ.get("SCREENSHOTS") else ():
+        page.set_viewport_size({"width": width, "height": HEIGHT})
+        page.reload()
+        for one in pressed if width != 1280 else ():
+            page.click(one)
+        page.wait_for_timeout(1_500)
+        for scheme in SCHEMES[::-1] if width != 1280 else ():
+            page.emulate_media(color_scheme=scheme)
+            keep_portrait(page, name)
 
 
 def show(page: "Page", fragment: str) -> None:

@@ -4,7 +4,18 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tests.browser.conftest import HOSTILE, Run, reading, registration
-from tests.browser.tab import HEIGHT, Picture, Portrait, boxes, confirmed, order, seen, show, with_aggregation
+from tests.browser.tab import (
+    HEIGHT,
+    Picture,
+    Portrait,
+    boxes,
+    confirmed,
+    order,
+    portraits,
+    seen,
+    show,
+    with_aggregation,
+)
 from tests.patience import allowed
 
 if TYPE_CHECKING:
@@ -28,7 +39,7 @@ def ask(
 
 
 def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
-    page: "Page", run: Run, picture: Picture, portraits: Portrait
+    page: "Page", run: Run, picture: Picture
 ) -> None:
     run.feed("9", reading(9, 50), reading(9, 51), b"{poison", b"{poison")
     lost = "sensor_reading WHERE partition_id = '9' AND sequence_number = 5"
@@ -87,10 +98,8 @@ def test_a_replay_by_key_is_told_by_the_number_of_its_keys_and_leaves_other_even
     page.wait_for_selector(f"{STATUS}:has-text('done')")
     page.wait_for_selector("p:has-text('No event of the range has one of these partition keys.')")
     assert page.inner_text("#task-status").endswith("None of 0 events would change.")
-    assert (
-        "nothing to do. Scope: partition 13, sequence numbers 0 to 40, 2 partition keys. No event"
-        in page.inner_text("#task-status ~ p")
-    )
+    scope = "nothing to do. Scope: partition 13, sequence numbers 0 to 40, 2 partition keys. No event"
+    assert scope in page.inner_text("#task-status ~ p")
     page.click("summary:text-is('Figures')")
     told = " ".join(page.inner_text("main").split())
     assert "Events of other keys, left alone 41" in told
@@ -101,7 +110,7 @@ def test_a_replay_by_key_is_told_by_the_number_of_its_keys_and_leaves_other_even
 
 
 def test_a_replay_is_paused_resumed_and_goes_through_and_one_is_cancelled_only_after_a_reason(
-    page: "Page", run: Run, portraits: Portrait
+    page: "Page", run: Run
 ) -> None:
     show(page, "#/tasks")
     with run.halted_hub():
@@ -136,19 +145,11 @@ def test_a_replay_is_paused_resumed_and_goes_through_and_one_is_cancelled_only_a
     assert page.locator("#commit").count() == 0
 
 
-def test_the_list_of_tasks_comes_first_and_says_how_fast_a_running_one_is_and_how_long_it_takes(
-    page: "Page", portraits: Portrait
-) -> None:
+def test_the_list_of_tasks_comes_first_and_says_how_fast_a_running_one_is_and_how_long_it_takes(page: "Page") -> None:
     """Half of 4,000 letters were retried in 50 s, and a part of four of a purge in 90 s."""
-    now = datetime.now(UTC)
-    since, later = (f"{now + timedelta(seconds=by):%Y-%m-%dT%H:%M:%SZ}" for by in (-50, 40))
-    task = {
-        "started_at": since,
-        "requested_at": since,
-        "updated_at": f"{now:%Y-%m-%dT%H:%M:%SZ}",
-        "status": "running",
-        "ended_at": None,
-    }
+    here = datetime.now(UTC)
+    since, now, later = (f"{here + timedelta(seconds=by):%Y-%m-%dT%H:%M:%SZ}" for by in (-50, 0, 40))
+    task = {"started_at": since, "requested_at": since, "updated_at": now, "status": "running", "ended_at": None}
 
     def running(body: Any) -> None:
         of = {**body["tasks"][0], **task, "kind": "redrive", "move": "retry", "dry_run": False, "fault": None}
@@ -203,9 +204,7 @@ def test_a_range_that_is_none_is_refused_in_words_and_stays_in_the_form(page: "P
     assert page.evaluate("window.hacked") is None
 
 
-def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(
-    page: "Page", run: Run, portraits: Portrait
-) -> None:
+def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page", run: Run) -> None:
     subject, number = "H000701", 701
     run.feed("15", registration(number), *(reading(number, at) for at in range(5)))  # each is an alert too
     run.feed("15", f"{{poison /{subject}/".encode())
@@ -274,7 +273,7 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(
     page.wait_for_selector("a:text-is('To erase, enter the subjects and count again')")
 
 
-def test_a_dry_run_counts_the_old_rows_and_is_among_the_tasks_then(page: "Page", run: Run, portraits: Portrait) -> None:
+def test_a_dry_run_counts_the_old_rows_and_is_among_the_tasks_then(page: "Page", run: Run) -> None:
     run.feed("12", reading(12, 55))
     show(page, "#/tasks")
     page.click("#purge-count")
@@ -282,8 +281,8 @@ def test_a_dry_run_counts_the_old_rows_and_is_among_the_tasks_then(page: "Page",
     assert "0 rows counted" in page.inner_text("#task-status")
     page.wait_for_selector("h2:text-is('Dry run: nothing is deleted')")
     page.wait_for_selector("table[aria-label=Tables] tr:has-text('its newest batch stays')")
-    portraits(page, "task-purge-counted")
     assert "a dry run from the operator's page" in page.inner_text("main")
+    portraits(page, "task-purge-counted")
     show(page, "#/tasks")
     page.wait_for_selector("table[aria-label=Tasks] tr:has-text('Purge of old rows, dry run') .badge:text-is('done')")
 
