@@ -188,8 +188,7 @@ export const pager = (words, { cursor, before }, next, turn) => el("div", { clas
   next ? button(words[1], () => turn(next, [...before, cursor])) : null);
 
 /** Say first, in large words, what state things are in; then, in detail, what to do. */
-export const matter = (tone, words, detail) => el("div", { class: `matter ${tone}` }, el("p", { class: "words" }, words),
-  el("p", { class: "detail" }, ...detail));
+export const matter = (tone, words, detail) => el("div", { class: `matter ${tone}` }, el("p", { class: "words" }, words), el("p", { class: "detail" }, ...detail));
 
 export const field = (label, input) => el("label", {}, label, input);
 export const quiet = (...said) => el("p", { class: "quiet" }, ...said);
