@@ -342,8 +342,8 @@ class Output:
     def say(self, *lines: str | Text) -> None:
         """Print lines, which no script sees."""
         for line in () if self.as_json else lines:
-            said = line if isinstance(line, Text) else Text(fitted(line, self.console))
-            self.console.print(said, soft_wrap=True)
+            said = line if isinstance(line, Text) else Text(line)
+            self.console.print(Text(fitted(said.plain, self.console), said.style), soft_wrap=True)
 
     def note(self, *lines: str) -> None:
         """Print lines on stderr."""

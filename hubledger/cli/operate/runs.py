@@ -79,7 +79,7 @@ def list_runs(
         "ordered": waiting and noted(waiting, f"{waiting['kind']} by "),
     }
     rows = [{**one, "rows": _rows_of(one)} for page in pages for one in page.value["runs"]]
-    out.show(out.facts(facts), out.listing(_COLUMNS, rows))
+    out.show(out.facts(facts), out.listing(_COLUMNS, rows) if rows else Text("It has no run yet."))
 
 
 def _rows_of(run: Mapping[str, Any]) -> Any:

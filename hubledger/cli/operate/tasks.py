@@ -408,7 +408,8 @@ def start_replay(
         if found["counts"]["events_changed"]:
             show_diff(at, found["task_id"])
         elif found["status"] == "done":
-            at.out.say("The dry run changes no row and no letter.")
+            at.out.say("No row and no letter would change.")
+            return "Replay it all the same?" if for_real else ""
         return f"Replay {counted(found['counts']['events'] if keys else found['total'], 'event')} for real?"
 
     named, (begin, end) = numbers_in(partitions or [], first, to)
@@ -532,7 +533,8 @@ def forget_key(
     found = at.app.post("erasure-keys/forget", {"reason": reason, "dry_run": True})
     keys = found.value["keys"]
     if not at.out.as_json:
-        at.out.show(at.out.listing("key=key_hash, subjects#, last erasure=erased_at@", keys))
+        words = "key=key_hash, subjects#, last erasure=erased_at@"
+        at.out.show(at.out.listing(words, keys) if keys else Text("The app has the key of every erased subject."))
     if for_real and keys:
         at.confirm(f"Forget {counted(len(keys), 'key')}? What was erased before {keys[0]['erased_at']} can come back.")
         found = at.app.post("erasure-keys/forget", {"reason": reason, "dry_run": False})

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from io import StringIO
 from typing import Any, get_args
 
@@ -363,6 +364,24 @@ def test_a_task_that_is_only_planned_claims_no_result_and_says_how_to_look(kind:
         assert (found.code, "It is planned. To see how it ends: bin/hubledger tasks show " in said) == (0, True)
         assert "none" not in said.split()
         assert not re.search("^ *(ledger +balanced|faults +0|accounted +0)", found.out, re.M), found.out
+
+
+def test_a_dry_run_says_how_to_go_on_or_that_nothing_is_to_be_done_and_what_is_not_found_where_to_look(
+    ask: Ask,
+) -> None:
+    is_done, nothing = {"status": "done", "ended_at": "2026-11-23T03:00:00Z"}, "There is nothing to do."
+    for rows, said in {0: nothing, 3: "Nothing was changed yet: the same command with --for-real does it."}.items():
+        answer = changing(partial(dict, rows=rows, **is_done), Described(kind="purge"))
+        assert ask("purge start --reason why", answer).out.splitlines()[-1] == said
+    found = ask(
+        "purge start --reason why --for-real --yes", changing(lambda _: {**is_done, "rows": 0}, Described(kind="purge"))
+    )
+    assert (found.out.splitlines()[-1], [one.method for one in found.requests].count("PUT")) == (nothing, 1)
+    missing = ask("letters show 3 41", lambda _: problem("not-found", 404, "partition 3 has no letter 41"))
+    assert missing.err.endswith("where the number went: bin/hubledger ledger explain 3 41\n")
+    short = ask("letters discard 3/41 --reason x --yes")
+    assert (short.code, short.requests, "--reason: say why" in short.err) == (2, [], True)
+    assert ask("ledger find --since -1h --partition 9", lambda _: Reply({"commits": []})).code == 1
 
 
 def test_a_move_of_no_letter_is_refused_with_a_hint(ask: Ask) -> None:
