@@ -239,7 +239,7 @@ function matters(status, { runs, tasks, minutes, late }) {
   const lost = status.lost_erasure_keys;
   if (lost.length) {
     const since = instant(lost.map((one) => one.erased_at).sort().at(-1)).textContent;
-    found.push([TONIGHT, `The app lacks the key of ${plural(sum(lost, "subjects"), "erased subject")}`, null, "", "erasure_key", `Events from before ${since} wait until it has it, and so do their retries and replays. Set the former ERASURE_KEY as ERASURE_KEY_BEFORE: this line then goes. If nobody has that key any more, type bin/hubledger erase forget-key: it first says what can come back.`]);
+    found.push([TONIGHT, `The app lacks the key of ${plural(sum(lost, "subjects"), "erased subject")}`, null, "", "erasure_key", `Events from before ${since} wait for this key, and so do their retries and replays. Set the former ERASURE_KEY as ERASURE_KEY_BEFORE: this line then goes. If nobody has that key any more, type bin/hubledger erase forget-key: it first says what can come back.`]);
   }
   if (status.hub_fault) found.push([NOW, "The hub does not answer", null, "", "partition-stopped", `So the lag is unknown, and gaps and replays wait. Check the hub's network and the rights of the app. Error: ${status.hub_fault}`]);
   const gone = status.hub_forgets.events_lost;
@@ -249,7 +249,7 @@ function matters(status, { runs, tasks, minutes, late }) {
   }
   for (const run of faulty(runs)) {
     found.push([TONIGHT, `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, `#/runs/${encodeURIComponent(run.run_id)}`, "Show the run", "aggregation-quality",
-      `${capital(run.quality.fault)}. Rows of a table were deleted or added by hand. The run says which to replay.`]);
+      `${capital(run.quality.fault)}. Rows of a table were deleted or added by hand. The audit with the rows names the events to replay.`]);
   }
   const { exhausted } = status.letters;
   if (exhausted) {

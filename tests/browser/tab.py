@@ -4,6 +4,8 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
+from math import sin
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,6 +159,26 @@ def seen(page: "Page", at: str, change: Callable[[Any], object]) -> None:
         route.fulfill(response=response, json=body)
 
     page.route(at, answer)
+
+
+def before(body: Any, seconds: float) -> str:
+    """The time so many seconds before a status."""
+    return (datetime.fromisoformat(body["at"]) - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+def an_hour_before(body: Any, rate: float = 38.0) -> list[dict[str, Any]]:
+    """The hour of watches before a status. Stops of most partitions began four minutes ago, as a hub's silence did."""
+    stops = [stop for one in body["partitions"] for stop in one["stops"]]
+    share = sum(stop["attempts"] < (stop["patience"] or 99) for stop in stops) / 16
+    lag, rates = body["lag"] or 0, [rate * (1 + sin(at / 5) / 4) * (1 - share * (at < 4)) for at in range(60)]
+    waves, growth = [rate / 4 * (1 + sin(at / 7)) for at in range(60)], lag / (4 if share > 0.5 else 90)
+
+    def minute(at: int) -> dict[str, Any]:
+        accounted = body["accounted"] - round(60 * sum(rates[:at]))
+        waits = round(max(waves[at] * (at > 0), lag - at * growth))
+        return {"at": before(body, 60 * at + 20), "rate": rates[at], "accounted": accounted, "lag": waits}
+
+    return [minute(at) for at in reversed(range(4 if body["lag"] is None else 0, 60))]
 
 
 def with_aggregation(page: "Page", **change: Any) -> None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from math import sin
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,8 @@ from tests.browser.tab import (
     Opener,
     Picture,
     Portrait,
+    an_hour_before,
+    before,
     boxes,
     press_until,
     seen,
@@ -50,13 +51,9 @@ def tell(
         lag, seconds = lags.get(id, (0, 0.0))
         numbers, is_whole, holds = 24_000 + 137 * id, id != missing, held * (id == 9)
         letters, filtered = 2 + (exhausted // among if id < among else 0), 40 + id
-        count = {
-            "numbers": numbers,
-            "accounted": numbers - (not is_whole),
-            "filtered": filtered,
-            "dead_lettered": letters,
-        }
-        one.update(count, written=count["accounted"] - letters - filtered - holds, held=holds, absent=0, open_gaps=0)
+        accounted = numbers - (not is_whole)
+        one.update(numbers=numbers, accounted=accounted, written=accounted - letters - filtered - holds, held=holds)
+        one.update(filtered=filtered, dead_lettered=letters, absent=0, open_gaps=0)
         one.update(first="0", checkpoint=f"{numbers - 1}", hub_end=f"{numbers - 1 + lag}", lag=lag)
         one.update(lag_seconds=seconds, balanced=is_whole, stops=[])
     body.update({name: sum(one[name] for one in of) for name in OUTCOMES}, lag=sum(one["lag"] for one in of))
@@ -68,28 +65,6 @@ def tell(
     body["hub_forgets"] = {"letters_expiring_hours": 23.6 if exhausted else 24.0, "loss_hours": 24.0, "events_lost": 0}
 
 
-def before(body: Any, seconds: float) -> str:
-    return (datetime.fromisoformat(body["at"]) - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
-
-
-def hour(body: Any) -> list[dict[str, Any]]:
-    """The hour of watches before a status. Stops began four minutes ago, and so did the silence of a hub."""
-    stopped = sum(
-        any(stop["attempts"] < (stop["patience"] or 99) for stop in one["stops"]) for one in body["partitions"]
-    )
-    lag, rates = body["lag"], [38 + 9 * sin(at / 5) for at in range(60)]
-    rates = [rate * (1 - stopped / 16 if at < 4 else 1) for at, rate in enumerate(rates)]
-    lags = [
-        round(max(9 * (1 + sin(at / 7)) * (at > 0), (lag or 0) - at * (lag or 0) / (4 if stopped > 8 else 90)))
-        for at in range(60)
-    ]
-    return [
-        {"at": before(body, 60 * at + 20), "lag": lags[at], "rate": rates[at],
-         "accounted": body["accounted"] - round(60 * sum(rates[:at]))}
-        for at in reversed(range(4 if lag is None else 0, 60))
-    ]  # fmt: skip
-
-
 def changed(page: "Page", change: Callable[[Any], None], of_run: bool = False) -> None:
     """Show a status, with the hour before it or with the minutes of the run."""
     body = page.request.get(f"{page.url.partition('/api/')[0]}/api/status").json()
@@ -97,7 +72,7 @@ def changed(page: "Page", change: Callable[[Any], None], of_run: bool = False) -
     seen(page, STATUS, change)
     page.unroute(f"{STATUS}/history*")
     if not of_run:
-        seen(page, f"{STATUS}/history*", lambda found: found.update(minutes=hour(body)))
+        seen(page, f"{STATUS}/history*", lambda found: found.update(minutes=an_hour_before(body)))
     page.reload()
     page.wait_for_selector("#verdict")
 
@@ -119,20 +94,10 @@ def test_the_first_screen_says_at_once_whether_the_ledger_is_balanced_and_proves
     so_far = int(accounted.replace(",", "")) + 40
     page.wait_for_selector(f"#accounted:text-is('{so_far:,}')")
     with_aggregation(page, runs=[])
-    with run.minutes(*a_calm_hour(so_far)):
-        page.reload()
-        page.wait_for_selector(".chart polyline.rate", state="attached")
-        picture(page, "ops-overview")
-
-
-def a_calm_hour(accounted: int) -> Minutes:
-    """An hour of watches up to now: 20 to 55 events a minute come in waves, and few of them wait."""
-    waves = [sin(at / 5) + sin(at / 2) / 3 for at in range(60)]
-    after = [round(sum(38 + 13 * wave for wave in waves[at + 1 :])) for at in range(60)]
-    now = datetime.now(UTC).replace(second=15)
-    return [
-        (now - timedelta(minutes=60 - at), max(0, round(12 * waves[at])), accounted - after[at]) for at in range(60)
-    ]
+    seen(page, f"{STATUS}/history*", lambda found: found.update(minutes=an_hour_before(run.status(), 0.5)))
+    page.reload()
+    page.wait_for_selector(".chart polyline.rate", state="attached")
+    picture(page, "ops-overview")
 
 
 def an_hour() -> Minutes:
@@ -292,6 +257,9 @@ def test_the_first_lines_say_what_needs_an_operator(page: "Page", run: Run, port
             many = f"{len(said)} things need you, as of …. Begin with the first."
             needs = many if len(said) > 1 else "1 thing needs you, as of …."
             assert [TIME.sub("…", one) for one in sum] == ([] if change is well else [needs])
+            assert page.locator("#hub-forgets.bad:visible").count() == (change is lost), (
+                "a stored body outlives the hub"
+            )
             largest = page.locator(".words").first.evaluate("(one) => parseFloat(getComputedStyle(one).fontSize)")
             assert max(page.evaluate(SIZES)) == largest
             for scheme in SCHEMES:

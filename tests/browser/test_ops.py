@@ -14,6 +14,7 @@ from tests.browser.tab import (
     Opener,
     Picture,
     Portrait,
+    an_hour_before,
     boxes,
     is_light,
     order,
@@ -117,6 +118,8 @@ def test_no_part_is_wider_than_the_screen_in_either_colour_scheme(
         page = open_page(width=width)
         page.wait_for_selector("#verdict")
         with_aggregation(page, engine="local")
+        seen(page, "**/status/history*", lambda body: body.update(minutes=an_hour_before(aggregated.status(), 0.5)))
+        page.reload()
         for fragment in PAGES:
             show(page, fragment)
             page.wait_for_timeout(300)
