@@ -157,7 +157,7 @@ async function pageOf(list, chosen, again, cursor = "", before = []) {
     tell(actions, boxes, again);
   });
   const isShown = !isNarrow() || cursor || before.length || Object.keys(chosen).some((name) => name !== "status");
-  list.replaceChildren(card("One by one", el("details", { open: isShown }, el("summary", {}, `${page.next || cursor ? "" : "All "}${plural(page.letters.length, "letter")}, the last to fail first`),
+  list.replaceChildren(card("One by one", el("details", { open: isShown }, el("summary", {}, `${cursor ? "Older ones: " : page.next ? "The newest " : "All "}${plural(page.letters.length, "letter")}, the last to fail first`),
     el("div", { class: "row" }, every, actions), table("Letters", columns, page.letters),
     pager(["Newer", "Older"], { cursor, before }, page.next, (...to) => pageOf(list, chosen, again, ...to)))));
 }
