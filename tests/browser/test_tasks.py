@@ -313,7 +313,6 @@ def test_the_runs_are_listed_with_what_they_came_to_and_a_fault_of_the_quality_i
     assert "the runs below are from before" in page.inner_text("#no-engine")
     picture(page, "ops-runs")
     show(page, "#/")
-    page.wait_for_selector("p:text-is('This compares sequence numbers with outcomes. It does not compare rows.')")
     page.click(".matter:has-text('The rows of home_activity differ from the ledger') a:text-is('Show the run')")
     page.wait_for_selector("#quality")
     fault, remedy, figures, late = page.locator("#quality p").all_inner_texts()
