@@ -44,7 +44,7 @@ LIMITS = {
     "lines of the longest module": 600,
     "lines: core and handlers": 31_705,
     "lines: sql": 3_960,
-    "lines: hubledger": 6_836,
+    "lines: hubledger": 6_837,
     "lines: jobs": 3_610,
     "files of core/": 142,
     "core: helpers with one caller, a 1,000 lines": 8,

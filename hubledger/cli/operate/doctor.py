@@ -101,7 +101,8 @@ def _findings(at: At) -> Iterator[Diagnosis]:
 
 def _of_status(status: Any) -> Iterator[Diagnosis]:
     hub = f"{status['event_hub']}, {counted(status['lag'] or 0, 'event')} behind"
-    yield Diagnosis("hub", *(("wrong", text_of(status["hub_fault"])) if status["hub_fault"] else ("ok", hub)))
+    fault = ("wrong", text_of(status["hub_fault"]), f"{program()} logs")
+    yield Diagnosis("hub", *(fault if status["hub_fault"] else ("ok", hub)))
     even = f"{text_of(status['accounted'])} of {text_of(status['numbers'])} numbers are accounted for"
     audit = ("wrong", even, f"{program()} ledger audit")
     yield Diagnosis("ledger", *(("ok", even) if status["ledger_balanced"] else audit))

@@ -85,14 +85,14 @@ _NEXT = {
 
 
 def next_of(value: Mapping[str, Any]) -> str | None:
-    """Return the next command for the worst thing of a status: a stop, a fault of the ledger, letters."""
+    """Return the next command for the worst thing of a status: a stop, a fault of the hub or the ledger, letters."""
     stops = [stop for one in value["partitions"] for stop in one["stops"]]
     reasons = ["" if makes_letters(one) else one["reason"] for one in stops]
     if reasons or value["standing"]:
         return next((_NEXT[one] for one in reasons if one in _NEXT), "logs")
     if not value["ledger_balanced"]:
         return "ledger audit"
-    return GIVEN_UP if value["letters"]["exhausted"] else None
+    return "logs" if value["hub_fault"] else GIVEN_UP if value["letters"]["exhausted"] else None
 
 
 def is_healthy(value: Mapping[str, Any]) -> bool:

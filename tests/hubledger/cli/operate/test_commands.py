@@ -195,7 +195,7 @@ def test_a_status_names_the_error_of_a_stop_and_the_next_command_of_the_worst_th
             return seen if may_reveal else Reply("", 403)
         books = {**body["partitions"][0], "partition_id": "3", "stops": stops}
         letters = {**body["letters"], "exhausted": state["exhausted"]}
-        own = {"stops": len(stops), "standing": [], "ledger_balanced": state["balanced"]}
+        own = {"stops": len(stops), "standing": [], "ledger_balanced": state["balanced"], "hub_fault": state.get("hub")}
         return Reply({**body, **own, "letters": letters, "partitions": [books]})
 
     outage = ask("status", answer)
@@ -218,7 +218,9 @@ def test_a_status_names_the_error_of_a_stop_and_the_next_command_of_the_worst_th
     assert ask("status", answer).out.endswith("\nNext: bin/hubledger letters causes\n")
     state |= {"balanced": False, "reason": ""}
     assert ask("status", answer).out.endswith("\nNext: bin/hubledger ledger audit\n")
-    state |= {"balanced": True, "exhausted": 0}
+    state |= {"balanced": True, "hub": "it did not answer"}
+    assert ask("status", answer).out.endswith("\nNext: bin/hubledger logs\n")
+    state |= {"hub": None, "exhausted": 0}
     assert "Next:" not in ask("status", answer).out
 
 

@@ -76,7 +76,7 @@ def test_the_next_commands_of_a_diagnosis_are_lines_of_their_own_to_paste(
     monkeypatch.setenv("COLUMNS", "60")
     lines = ask("doctor").out.splitlines()
     named = [one.partition("bin/hubledger ")[2] for one in lines if "bin/hubledger " in one]
-    assert named == ["status", "erase forget-key", "letters causes --status exhausted", "runs resume"]
+    assert named == ["logs", "status", "erase forget-key", "letters causes --status exhausted", "runs resume"]
 
 
 def test_a_partition_that_stands_and_a_database_that_this_code_cannot_run_on_are_told_in_the_words_of_the_app(
