@@ -121,10 +121,13 @@ function asOf(home, at) {
   home.as_of.is_current || !home.newest_at ? "." : "; newer readings follow.");
 }
 
+/** Return the time of the newest event: of one in the sums or an alert, else of a reading that is not summed yet. */
+const newestAt = (home) => home.newest_at ?? home.readings[0]?.observed_at ?? null;
+
 /** Return for how many seconds no sensor has reported, if that is a day or longer; null for an earlier period. */
 function silentFor(home) {
-  if (view.until || !home.newest_at) return null;
-  const age = (Date.parse(home.at) - Date.parse(home.newest_at)) / 1000;
+  if (view.until || !newestAt(home)) return null;
+  const age = (Date.parse(home.at) - Date.parse(newestAt(home))) / 1000;
   return age < DAY_S ? null : age;
 }
 
@@ -136,7 +139,7 @@ const matter = (tone, words, id, ...more) => el("section", { class: `matter ${to
 function safety(home, at) {
   const age = silentFor(home);
   if (age !== null) return matter("bad", "Nobody knows now if this home is safe.", "silent", ["No sensor has reported since ",
-    el("time", { datetime: home.newest_at }, at.dated(home.newest_at)), `, ${age < 2 * DAY_S ? duration(age) : plural(Math.floor(age / DAY_S), "day")} ago. What follows is old.`],
+    el("time", { datetime: newestAt(home) }, at.dated(newestAt(home))), `, ${age < 2 * DAY_S ? duration(age) : plural(Math.floor(age / DAY_S), "day")} ago. What follows is old.`],
   "Check that the sensors have power and a connection. If that does not help, call the company that looks after them.");
   const recent = home.alerts.filter((one) => one.observed_at >= home.day.since);
   const gas = recent.filter((one) => one.ppm !== null).sort((one, other) => other.ppm - one.ppm)[0];
@@ -145,7 +148,7 @@ function safety(home, at) {
   if (gas) return matter("bad", `Carbon monoxide was dangerous: ${count(gas.ppm)} ppm.`, "safety", [`Measured on ${at.moment(gas.observed_at)}. From ${ALARMING_PPM} ppm on it is dangerous. ${newest}`], DANGER);
   if (recent.length) return matter("bad", `${plural(recent.length, "alert")} in the last day.`, "safety", `The newest: ${wordsOf(recent[0].kind)[2].toLowerCase()}, ${at.moment(recent[0].observed_at)}. `
     + "If nobody of the home caused it, do not go in alone: call the police.");
-  return matter("good", "No alert in the last day.", "safety", [newest || `The newest reading is of ${at.moment(home.newest_at)}. `, "There is nothing to do."]);
+  return matter("good", "No alert in the last day.", "safety", [newest || `The newest reading is of ${at.moment(newestAt(home))}. `, "There is nothing to do."]);
 }
 
 function alerts(home, at) {
