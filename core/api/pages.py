@@ -37,6 +37,8 @@ _PAGE = """<!doctype html>
 </body>
 </html>
 """
+_SECTION = r"<h2 (.*?)>(.*?)</h2>(.*?)(?=<h2 |\Z)"
+_FOLDED = r'<details class="folded section"><summary>\2</summary><h2 \1>\2</h2>\3</details>'
 
 
 def guide(path: Path, names: Collection[str]) -> str:
@@ -63,7 +65,7 @@ def guide(path: Path, names: Collection[str]) -> str:
         f'<a href="{name}.html"{" aria-current=page" if name == path.stem else ""}>{escape(titles[name][""])}</a>'
         for name in names
     )
-    text = parser.renderer.render(tokens, parser.options, {})
+    text = re.sub(_SECTION, _FOLDED, parser.renderer.render(tokens, parser.options, {}), flags=re.DOTALL)
     contents = (
         '<details class="card guide-text folded"><summary>Sections</summary>'
         f'<nav aria-label="Sections"><ul>{"".join(sections)}</ul></nav></details>\n  '

@@ -18,7 +18,7 @@ from handlers.web.openapi import describe
 PAGES = Path(__file__).resolve().parents[1] / "pages"
 NAMES = (
     "operator", "runbook", "alerts", "faults", "retention", "erasure", "aggregation", "resident", "glossary", "access",
-    "api", "cli",
+    "api", "cli", "capacity", "configuration", "deploy", "scale-out", "upgrading",
 )  # fmt: skip
 DOCS = PAGES.parents[1] / "docs"
 GUIDES = {f"{name}.html": DOCS / f"{name}.md" for name in NAMES}

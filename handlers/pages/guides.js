@@ -4,19 +4,16 @@ const AT = new URL("./", import.meta.url).pathname; // ".../api/ops/"
 const [OVERVIEW, LETTERS, LEDGER] = ["The overview", "From a poison event to a replay", "Where a number went"];
 const OPERATOR = {
   [OVERVIEW]: ["Ledger", "Lag", "Rate", "Partitions"],
-  "A partition is stopped": ["Stopped partitions"],
-  "The audit": ["Audit", "Audit of the ledger", "Faults"],
+  "A partition is stopped": ["Stopped partitions"], "The audit": ["Audit", "Audit of the ledger", "Faults"],
   [LETTERS]: ["Dead letters", "By cause", "One by one", "Why", "Event", "Body", "History", "By value of the message", "New replay", "Tasks",
     "Dry run", "Replay", "What would change", "By partition", "Moves of the task"],
-  "Many letters at once": ["Retries and discards so far", "Retry", "Discard, which is for good"],
-  "Old rows": ["Old rows", "Purge, which is for good", "By table"],
+  "Many letters at once": ["Retries and discards so far", "Retry", "Discard, which is for good"], "Old rows": ["Old rows", "Purge, which is for good", "By table"],
   [LEDGER]: ["Find a number", "Find a time", "Find a key", "Outcome", "Step by step", "Rows"],
 };
 const FOUND = new Map([
   ...Object.entries(OPERATOR).flatMap(([heading, titles]) => titles.map((title) => [title, ["operator", heading]])),
   ["State of the sums", ["operator", "The aggregation"]],
-  ["Runs", ["operator", "The aggregation"]],
-  ["Run", ["aggregation", "When something is wrong"]],
+  ["Runs", ["operator", "The aggregation"]], ["Run", ["aggregation", "When something is wrong"]],
   ...["Forget a person", "Letters that mention them", "By stream"].map((title) => [title, ["erasure", "How to erase"]]),
 ]);
 
