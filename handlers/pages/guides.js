@@ -5,7 +5,7 @@ const [OVERVIEW, LETTERS, LEDGER] = ["The overview", "From a poison event to a r
 const OPERATOR = {
   [OVERVIEW]: ["Ledger", "Lag", "Rate", "Partitions"],
   "A partition is stopped": ["Stopped partitions"], "The audit": ["Audit", "Audit of the ledger", "Faults"],
-  [LETTERS]: ["Dead letters", "By cause", "One by one", "Why", "Event", "Body", "History", "By value of the message", "New replay", "Tasks",
+  [LETTERS]: ["Dead letters", "By cause", "One by one", "Why", "Event", "Body", "History", "Discard it", "By value of the message", "New replay", "Tasks",
     "Dry run", "Replay", "What would change", "By partition", "Moves of the task"],
   "Many letters at once": ["Retries and discards so far", "Retry", "Discard, which is for good"], "Old rows": ["Old rows", "Purge, which is for good", "By table"],
   [LEDGER]: ["Find a number", "Find a time", "Find a key", "Outcome", "Step by step", "Rows"],
