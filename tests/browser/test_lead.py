@@ -272,6 +272,7 @@ def test_the_first_lines_say_what_needs_an_operator(page: "Page", run: Run, port
 def test_stops_of_one_error_are_one_row_and_each_matter_leads_to_its_place_and_its_section(
     page: "Page", run: Run
 ) -> None:
+    with_aggregation(page, runs=[])
     changed(page, several)
     rows = page.locator("table[aria-label='Stopped partitions'] tbody tr")
     told = [rows.locator(f"td[data-label={name}]").all_inner_texts() for name in ("Partitions", "Detail", "Attempts")]
