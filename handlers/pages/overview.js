@@ -58,7 +58,7 @@ function balance(status, runs) {
   const even = status.ledger_balanced && status.partitions.every((one) => one.balanced);
   const isEmpty = even && status.numbers === 0;
   return card("Ledger",
-    isEmpty ? el("p", { class: "verdict", id: "verdict" }, "No number yet") : el("p",
+    isEmpty ? el("p", { class: "verdict", id: "verdict" }, "No event yet") : el("p",
       { class: `verdict ${even ? "good" : "bad"}`, id: "verdict" }, mark(even), even ? "Balanced" : `Not balanced: ${differing(status)}`),
     el("dl", { class: "proof" },
       proof("events read", status.numbers, "numbers"),
@@ -233,8 +233,8 @@ function matters(status, { runs, tasks, minutes, late }) {
   const standing = status.standing.filter(({ partition_id: id }) => !stopped.some((one) => one.partition_id === id));
   for (const [fault, group] of Map.groupBy(standing, (one) => one.fault)) {
     const words = `${namedOf(group)} stopped by ${group.length === 1 ? "itself" : "themselves"}${fault ? `: ${fault}` : ""}`;
-    found.push([TONIGHT, words, "[aria-label=Partitions]", "Show the partitions", "partition-stopped", `Events wait, no batch is committed since ${earliest(group, "since")}, and the app recorded no reason. Nothing is lost while the hub holds the events. ${fault
-      ? `The last error is ${fault}: check what it names.` : "Check the database, the hub, and the log of the app."}`]);
+    found.push([TONIGHT, words, "[aria-label=Partitions]", "Show the partitions", "partition-stopped", `Events wait, no batch is committed since ${earliest(group, "since")}, and the app recorded no reason. Nothing is lost while the hub holds the events. ${
+      fault ? `The last error is ${fault}. ` : ""}Check the database (errors that begin with Store), the hub (Hub), and the log of the app.`]);
   }
   const lost = status.lost_erasure_keys;
   if (lost.length) {
