@@ -139,7 +139,7 @@ async function answered(response) {
   const body = await response.json().catch(() => ({}));
   if (response.ok) return body;
   const problem = new Problem(response.status, body);
-  if (problem.needsKey) problem.detail = "the app needs a key for this: enter it with the button Key";
+  if (problem.needsKey) problem.detail = "the app needs a key for this: enter it with the button Access key";
   throw problem;
 }
 

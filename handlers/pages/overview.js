@@ -1,7 +1,7 @@
 // The first screen: what needs an operator, the balance of the ledger, lag and rate, and the partitions.
 
 import { get, open, repeat, seldom } from "./api.js";
-import { ago, badge, button, capital, card, clock, count, duration, el, facts, fault, grouped, instant, isNarrow, letterAt, numbersOf,
+import { ago, badge, button, capital, card, clock, count, duration, el, facts, fault, formCard, grouped, instant, isNarrow, letterAt, numbersOf,
   plural, positionOf, quiet, relative, renew, svg, table, taskAt, wordOf } from "./dom.js";
 import { guideAt } from "./guides.js";
 import { runsOfApp } from "./runs.js";
@@ -40,8 +40,15 @@ export function nameStream(status) {
       nav.append(el("a", { href: `#/${name}`, "data-page": name, "data-room": "" }, title));
 }
 
-/** Add the details that quote errors to the stops, if the key may reveal them; each change of the stops is one request. */
+const NONE = "none recorded"; // the reason of a partition that stands without a stop of the app
+
+/** Add the partitions that stand to the stops, and the details that quote errors, if the key may reveal them; each change
+ * of the stops is one request. */
 async function withDetails(status) {
+  for (const { partition_id: id, since, fault } of status.standing) {
+    const stops = status.partitions.find((one) => one.partition_id === id)?.stops;
+    if (stops?.length === 0) stops.push({ partition_id: id, reason: NONE, stopped_at: since, detail: fault ?? "", failure: fault, letters: 0 });
+  }
   const found = status.partitions.flatMap((one) => one.stops).filter((one) => one.detail === null);
   const now = JSON.stringify(found);
   if (found.length && now !== details.of) {
@@ -64,10 +71,10 @@ function balance(status, runs) {
       proof("events read", status.numbers, "numbers"),
       proof("with an outcome", status.accounted, "accounted")),
     shares(status),
-    quiet("Each event that was read needs exactly one of these outcomes."),
+    quiet("Each event that was read needs exactly one of these outcomes. Held: it waits for an earlier letter of its key. Absent: the hub dropped it before it was read."),
     unknownFields(status.unknown_fields),
     status.without_key ? quiet(`The key of ${plural(status.without_key, "event")} could not be read. The partition key is used instead.`) : null,
-    even && faulty(runs).length ? quiet("This counts outcomes of events, not rows of tables. The line above says which rows differ.") : null);
+    even && faulty(runs).length ? quiet("This counts events. An event may make several rows, or none: so the ledger balances although rows differ.") : null);
 }
 
 /** Say how many events have no outcome, or what is too many. The totals can agree, and only ranges be wrong. */
@@ -77,8 +84,8 @@ const differing = ({ numbers, accounted }) => (numbers > accounted ? `${plural(n
 /** Say which fields of events the room does not know. */
 function unknownFields(found) {
   if (found.length === 0) return null;
-  const said = found.map((one) => `${plural(one.events, "event")} had ${one.name ? `the unknown field ${one.name}` : "other unknown fields"}`);
-  return el("p", { class: "quiet", id: "unknown-fields" }, `${said.join("; ")}. The app ignored them.`);
+  const said = found.map((one) => `${one.name || "others"} in ${plural(one.events, "event")}`);
+  return el("p", { class: "quiet", id: "unknown-fields" }, `Unknown fields, left out of the rows: ${said.join("; ")}. The events themselves were taken.`);
 }
 
 const proof = (term, value, id) => el("div", {}, el("dt", {}, term), el("dd", { id }, count(value)));
@@ -105,11 +112,11 @@ function letters(status) {
   const found = status.letters;
   const oldest = status.oldest_open_letter;
   return card("Dead letters",
-    el("dl", { class: "proof" }, proof("open: events that failed, not settled yet", found.open, "open-letters")),
+    el("dl", { class: "proof" }, proof("open: events that failed, or are held behind one that did", found.open, "open-letters")),
     el("ul", { class: "legend" }, ["waiting", "retrying", "held", "exhausted"].map((word) =>
       el("li", {}, `${count(found[word])} ${word === "exhausted" && found[word] !== 1 ? "need you" : wordOf(word)}`))),
     el("p", { hidden: !oldest || !found.open }, oldest ? ["The oldest open letter failed ", ago(oldest.failed_at), ": ",
-      el("a", { class: "whole", href: letterAt(oldest) }, positionOf(oldest))] : null), // a later one moves no focus
+      el("a", { href: letterAt(oldest) }, `partition ${oldest.partition_id}, number ${grouped(oldest.sequence_number)}`)] : null), // a later one moves no focus
     forgets(status),
     quiet(`Settled so far: ${plural(found.settled, "letter")}, by a retry or discarded.`),
     el("p", {}, el("a", { href: "#/letters" }, "Show the letters")));
@@ -120,8 +127,8 @@ function forgets({ letters: found, hub_forgets: hub }) {
   const [hours, isKept] = [hub.letters_expiring_hours, hub.loss_hours > hub.letters_expiring_hours];
   return el("p", { id: "hub-forgets", class: isKept && !hub.events_lost ? "" : "bad", hidden: !(found.open > 0 && hours > 0) && !hub.events_lost },
     found.open > 0 && hours > 0 ? `The hub holds the events of all open letters for ${duration(3600 * hours)}. ${isKept
-      ? "The bodies of those that it forgets first are stored here: they can be retried later too. " : `An event that nothing else has stored goes in ${duration(3600 * hub.loss_hours)}: retry or heal it before. `}` : "",
-    hub.events_lost ? `It no longer holds ${plural(hub.events_lost, "event")} that nothing else has stored.` : "");
+      ? "After that they can still be retried: the app stores their bodies. " : `An event that nothing else has stored goes in ${duration(3600 * hub.loss_hours)}: retry or heal it before. `}` : "",
+    hub.events_lost ? `The hub has dropped ${plural(hub.events_lost, "event")} that nothing else has stored.` : "");
 }
 
 function auditing() {
@@ -139,9 +146,9 @@ function auditing() {
     }
     start.disabled = false;
   });
-  return card("Audit", el("p", { class: "quiet", id: "audit-words" },
-    "Names each event without an outcome or with two. Run it when the ledger does not balance, or after changes by hand. It only reads, for at most 20 s. With the rows it counts those of your tables too, as a task: up to 5 min for each partition."),
-  el("div", { class: "row actions" }, start, el("label", { class: "inline" }, rows, "the rows too")), found);
+  return formCard("Audit", "Look for events without an outcome", false, el("p", { class: "quiet", id: "audit-words" },
+    "Names each event without an outcome or with two. It only reads, for at most 20 s; with the rows it is a task of up to 5 min for each partition."),
+  el("div", { class: "row actions" }, start, el("label", { class: "inline" }, rows, "the rows too: count those of your tables")), found);
 }
 
 function verdict(done) {
@@ -165,14 +172,15 @@ const ALERT_SECONDS = 300; // as the alert `lag` by default
 const FEW = 3; // partitions of a line that are named
 const SHOWN = 8; // partitions of a row that are named
 
-// A reason of stops: what it means, what to do, and when the stop ends.
+// A reason of stops: what has happened, what to do, and more.
 const STOPS = {
-  incarnation: "The hub is not the one that the stream was read from. Open the next incarnation of the stream, as the guide says: that ends the stop.",
-  outage: "Repair what the events need, such as a table or a service, or deploy the last version that worked: the first batch in which most events succeed ends the stop.",
-  store: "The database refuses one batch again and again, with the error in the table below. Clear what blocks it: the next batch that is written ends the stop.",
-  trigger: "The host delivers no more events of this partition. The app's own reader brings it level once a minute, until the host delivers again.",
-  erasure_key: "An erasure needs its key to tell which events are forgotten: set ERASURE_KEY_BEFORE. Events that reached the hub since are taken, and older ones wait.",
-  held: "Too many events wait for an open letter of the same key. Retry or discard the letters that they wait for, never the held ones: the partition then goes on.",
+  incarnation: ["the hub is another one", "Open the next incarnation of the stream, as the runbook says: that ends the stop.", "The hub is not the one that the stream was read from."],
+  outage: ["most events fail", "Repair what the events need, such as a table or a service, or deploy the last version that worked", "The first batch in which most events succeed ends the stop."],
+  store: ["the database refuses a batch", "Clear what blocks the database: the next batch that is written ends the stop.", "The database has refused one batch again and again."],
+  trigger: ["the host delivers nothing", "No event waits: the app's own reader takes them once a minute, until the host delivers again. Look in the log of the host for the event that it cannot read.", ""],
+  erasure_key: ["the key of an erasure is missing", "Set ERASURE_KEY_BEFORE to the former key: older events then go on.", "An erasure needs its key to tell which events are forgotten. Events that reached the hub since are taken."],
+  held: ["too many events wait behind a letter", "Retry or discard the letters that they wait for, never the held ones: the partition then goes on.", "Events of one key keep their order: they are held until its open letter is settled, one of those that need you."],
+  [NONE]: ["no reason is recorded", "Check the database (errors that begin with Store), the hub (Hub), and whether functions of the app are switched off.", "No batch has been committed for five minutes, although events wait."],
 };
 const MANNER = { trigger: "read by the app's own reader", erasure_key: "read from newer events on" }; // others are not read
 
@@ -180,23 +188,31 @@ const MANNER = { trigger: "read by the app's own reader", erasure_key: "read fro
 const isAccepting = (stop) => stop.patience > 0 && stop.attempts >= stop.patience;
 const goesOn = (stop) => stop.reason in MANNER || isAccepting(stop);
 
-/** Group stops that have one reason and one error, whatever the values in its message. */
+/** Group stops that have one reason and one error, whatever the values in its message; the longest stop comes first. */
 const alike = (stops) => [...Map.groupBy(stops, (one) => JSON.stringify(
-  [one.reason, isAccepting(one), one.failure ?? alikeIn(one).replaceAll(/\d+/g, "…")])).values()];
+  [one.reason, isAccepting(one), one.failure ?? alikeIn(one).replaceAll(/\d+/g, "…")])).values()].sort((one, other) => (firstOf(one) < firstOf(other) ? -1 : 1));
 
+const firstOf = (group) => group.map((one) => one.stopped_at).sort()[0];
 const sum = (group, name) => group.reduce((so, one) => so + one[name], 0);
-const earliest = (group, name = "stopped_at") => instant(group.map((one) => one[name]).sort()[0]).textContent;
 
-/** Say of stops of one reason and one error: the error and its share, since when, until when, and what to do. */
-function stopWords(group, now) {
+/** Say of stops of one reason and one error what to do and until when; then its error, and more. */
+function stopWords(group, status) {
   const [one] = group;
-  const said = one.tried ? `${count(sum(group, "failed"))} of ${plural(sum(group, "tried"), "event")} fail, most with ${one.failure}. ` : "";
-  const since = `${said}Since ${earliest(group)}.`;
+  const [, what, more] = STOPS[one.reason] ?? ["", "The runbook says what to do.", ""];
+  const share = one.tried ? ` ${count(sum(group, "failed"))} of the ${plural(sum(group, "tried"), "event")} last tried fail, most with ${one.failure}.` : "";
+  const said = { cause: isQuoted(one) ? quoteOf(one) : "", more: `${goesOn(one) ? "In trouble" : "Stopped"} since ${instant(firstOf(group)).textContent}.${share} ${more}` };
   if (isAccepting(one)) {
-    return `${since} The ${plural(one.patience, "attempt")} of the fuse are used up, so failing events become letters now: ${count(sum(group, "letters"))} so far. ${STOPS.outage} Then retry the letters.`;
+    return [`${what}; then retry the letters. Until then failing events become letters: ${count(sum(group, "letters"))} so far.`, { ...said, more: `${said.more} The ${plural(one.patience, "attempt")} to wait for a repair (the fuse) are used up, so events that succeed are written again.` }];
   }
-  const until = one.patience > 0 ? ` Nothing is written while the app tries again, ${one.patience} times at most (the fuse), ${attempts(group)} so far. From about ${clock(fuseEnd(group, now), false)} on, failing events become letters instead.` : "";
-  return `${since}${until} ${STOPS[one.reason] ?? ""}`;
+  if (!(one.patience > 0)) return [`${what} ${one.reason in MANNER ? "" : deadline(status, idsOf(group))}`, said];
+  return [`${what}, before about ${clock(fuseEnd(group, Date.parse(status.at)), false)}: from then on failing events become letters. Nothing is written until then.`, { ...said, more: `${said.more} The app has tried ${attempts(group)} times, and tries ${one.patience} times at most (the fuse).` }];
+}
+
+/** Say in how long the hub drops the first event that waits in these partitions. */
+function deadline({ hub_forgets: hub, partitions }, ids) {
+  const kept = 3600 * Math.max(hub.letters_expiring_hours, hub.loss_hours);
+  const left = kept - Math.max(...partitions.filter((one) => ids.includes(one.partition_id)).map((one) => one.lag_seconds ?? 0));
+  return kept > 0 && left > 0 ? `Nothing is lost yet: in about ${duration(left)} the hub drops the first of the waiting events.` : "Nothing is lost while the hub holds the events.";
 }
 
 /** Return about when the attempts of the fuse are used up first: they are 10 s apart, or as far as they were so far. */
@@ -211,59 +227,48 @@ const faulty = (runs) => [...Map.groupBy(runs.filter((one) => one.quality), (one
   .map(([newest]) => newest).filter((one) => one.quality.fault);
 
 const WHEN = [["Act now", "bad"], ["Act tonight", "bad"], ["Can wait until morning", "warn"], ["Nothing to do", "calm"], ["", "good"]];
-const [NOW, TONIGHT, MORNING, NEVER, WELL] = WHEN.keys(); // as the runbook's severities
+const [NOW, TONIGHT, MORNING, NEVER, WELL] = WHEN.keys(); // as the runbook's severities; a stop is grave with or without a reason
 
-/** Return the lines, the gravest first: [when, words, where the button goes, its word, the section of the runbook, a detail]. */
+/** Return the lines, the gravest first: [when, words, where the button goes, its word, the section of the runbook, what to do,
+ * and what else there is to say: the `cause` in the words of an error, and `more`]. */
 function matters(status, { runs, tasks, minutes, late }) {
   const found = [];
   const stopped = status.partitions.flatMap((one) => one.stops);
   const uneven = status.partitions.filter((one) => !one.balanced);
-  if (!status.ledger_balanced || uneven.length) {
-    const where = uneven.length === 1 ? ` in partition ${uneven[0].partition_id}` : uneven.length ? ` in ${plural(uneven.length, "partition")}` : "";
-    found.push([NOW, `The ledger does not balance${where}`, "[aria-label=Audit]", "Go to the audit", "ledger-unbalanced",
-      `${capital(differing(status))}. The audit names the sequence numbers and what is wrong with them. Begin with it: it changes nothing.`]);
-  }
   for (const group of alike(stopped)) {
     const [one] = group;
-    const words = isAccepting(one) ? "in an outage: failing events become letters" : `${MANNER[one.reason] ?? "stopped by the app"}: ${one.reason}`;
-    const way = isAccepting(one) || one.reason === "held" ? ["#/letters?status=exhausted", "Show the letters"] : ["#stopped", "Show the stop"];
-    found.push([one.reason === "trigger" ? MORNING : NOW, `${namedOf(group)} ${words}`, ...way, one.reason in STOPS ? one.reason : "stop-recorded",
-      stopWords(group, Date.parse(status.at))]);
+    const words = isAccepting(one) ? "in an outage: failing events become letters" : `${MANNER[one.reason] ?? "stopped"}: ${STOPS[one.reason]?.[0] ?? one.reason}`;
+    const way = isAccepting(one) || one.reason === "held" ? [`#/letters?status=exhausted${group.length === 1 ? `&partition_id=${one.partition_id}` : ""}`, "Show the letters"] : ["#stopped", "Show the stop"];
+    found.push([one.reason === "trigger" ? MORNING : NOW, `${namedOf(group)} ${words}`, ...way, one.reason === NONE ? "partition-stopped" : one.reason in STOPS ? one.reason : "stop-recorded", ...stopWords(group, status)]);
   }
-  const standing = status.standing.filter(({ partition_id: id }) => !stopped.some((one) => one.partition_id === id));
-  for (const [fault, group] of Map.groupBy(standing, (one) => one.fault)) {
-    const words = `${namedOf(group)} stopped by ${group.length === 1 ? "itself" : "themselves"}${fault ? `: ${fault}` : ""}`;
-    found.push([TONIGHT, words, "[aria-label=Partitions]", "Show the partitions", "partition-stopped", `Events wait, no batch is committed since ${earliest(group, "since")}, and the app recorded no reason. Nothing is lost while the hub holds the events. ${
-      fault ? `The last error is ${fault}. ` : ""}Check the database (errors that begin with Store), the hub (Hub), and the log of the app.`]);
+  if (status.hub_fault) found.push([NOW, "The hub does not answer", null, "", "partition-stopped", "Check the hub's network, and the rights of the app to it. Until it answers, new events wait there and the lag is unknown.", { cause: status.hub_fault }]);
+  if (!status.ledger_balanced || uneven.length) {
+    const where = uneven.length === 1 ? ` in partition ${uneven[0].partition_id}` : uneven.length ? ` in ${plural(uneven.length, "partition")}` : "";
+    found.push([NOW, `The ledger does not balance${where}`, "[aria-label=Audit]", "Run the audit", "ledger-unbalanced", `Run the audit: it names the event, and changes nothing. ${capital(differing(status))}: rows of it may be missing or double, and nothing repairs that by itself.`, { more: "Somebody has changed the ledger by hand, or the app has a fault, which could go on with other events." }]);
   }
   const lost = status.lost_erasure_keys;
   if (lost.length) {
     const since = instant(lost.map((one) => one.erased_at).sort().at(-1)).textContent;
-    found.push([TONIGHT, `The app lacks the key of ${plural(sum(lost, "subjects"), "erased subject")}`, null, "", "erasure_key", `Events from before ${since} wait for this key, and so do their retries and replays. Set the former ERASURE_KEY as ERASURE_KEY_BEFORE: this line then goes. If nobody has that key any more, type bin/hubledger erase forget-key: it first says what can come back.`]);
+    found.push([TONIGHT, `The app lacks the key of ${plural(sum(lost, "subjects"), "erased subject")}`, null, "", "erasure_key", `Set ERASURE_KEY_BEFORE to the former ERASURE_KEY, in the settings of the function app. Until then each event from before ${since} that still comes, is retried or replayed has to wait.`, { more: "The key tells which events are of an erased subject. If nobody has it any more, type bin/hubledger erase forget-key: it first lists the data of erased subjects that could come back, and asks." }]);
   }
-  if (status.hub_fault) found.push([NOW, "The hub does not answer", null, "", "partition-stopped", `So the lag is unknown, and gaps and replays wait. Check the hub's network and the rights of the app. Error: ${status.hub_fault}`]);
   const gone = status.hub_forgets.events_lost;
   if (gone) {
-    found.push([TONIGHT, `${plural(gone, "event")} ${gone === 1 ? "is" : "are"} lost`, "#/letters?status=exhausted", "Show the letters", "events-lost",
-      "The hub no longer holds what an open letter without a body, or an open gap, needs. Restore the events from Capture, or have them sent again."]);
+    found.push([TONIGHT, `${plural(gone, "event")} ${gone === 1 ? "is" : "are"} lost`, "#/letters?status=exhausted", "Show the letters", "events-lost", "Have their publisher send them again, or take them from Capture, the hub's copy in a storage account. Then discard their letters: no retry can help them.", { more: "The hub dropped them before their letter or gap was settled, and the app stores no body of them. The ledger balances all the same: a letter is an outcome." }]);
   }
   for (const run of faulty(runs)) {
-    found.push([TONIGHT, `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, `#/runs/${encodeURIComponent(run.run_id)}`, "Show the run", "aggregation-quality",
-      `${capital(run.quality.fault)}. Rows of a table were deleted or added by hand. The audit with the rows names the events to replay.`]);
+    found.push([TONIGHT, `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, "[aria-label=Audit] label", "Run the audit with the rows", "aggregation-quality", `Run the audit with the rows: it names the events to replay, and changes nothing. ${capital(run.quality.fault)}.`, { more: `A run of ${instant(run.closed_at ?? run.planned_at).textContent} found it. Most likely somebody has deleted or added rows of a table by hand.`, also: [`#/runs/${encodeURIComponent(run.run_id)}`, "Show the run"] }]);
   }
-  const { exhausted } = status.letters;
-  if (exhausted) {
-    found.push([MORNING, `${plural(exhausted, "letter")} ${exhausted === 1 ? "needs" : "need"} you`, "#/letters?status=exhausted", "Show the letters", "letters-open",
-      "A letter is an event that failed: its rows are missing, and nothing retries it by itself. Look at the causes. Retry the letters when the cause is mended, or discard them."]);
+  const { exhausted: all } = status.letters;
+  const exhausted = stopped.some((one) => one.reason === "held") ? 0 : all - sum(stopped.filter(isAccepting), "letters"); // the stop's line has them
+  if (exhausted > 0) {
+    found.push([MORNING, `${plural(exhausted, exhausted < all ? "other letter" : "letter")} ${exhausted === 1 ? "needs" : "need"} you`, "#/letters?status=exhausted", "Show the letters", "letters-open", `Retry them when their cause is mended, or discard them. ${gone ? "The lost events may be among them." : status.hub_forgets.loss_hours > status.hub_forgets.letters_expiring_hours ? "None is lost by waiting: the app stores their bodies." : ""}`, { more: "A letter is an event that failed: its rows are missing, and nothing retries it by itself." }]);
   }
-  const hindered = [...stopped, ...standing];
-  const slow = lagging(status, minutes, late.filter((one) => !hindered.some(({ partition_id: id }) => id === one.partition_id)), hindered.length > 0);
+  const slow = lagging(status, minutes, late.filter((one) => one.stops.length === 0), stopped.length > 0);
   if (slow) found.push(slow);
   const gaps = sum(status.partitions, "open_gaps");
   if (gaps) {
     const left = status.hub_forgets.loss_hours;
-    found.push([NEVER, `${plural(gaps, "gap")} ${gaps === 1 ? "is" : "are"} open`, "[aria-label=Partitions]", "Show the partitions", "events-expiring",
-      `Some events have not come yet, but later ones have. The app asks the hub for them once a minute, and a gap closes by itself.${left < 0 ? "" : ` The hub holds them for at least ${duration(3600 * left)}.`}`]);
+    found.push([NEVER, `${plural(gaps, "gap")} ${gaps === 1 ? "is" : "are"} open`, rowAt(status.partitions.filter((one) => one.open_gaps)), "Show the partitions", null, `The app asks the hub once a minute for the events that are missing, and a gap closes by itself.${left < 0 ? "" : ` The hub holds them for at least ${duration(3600 * left)}.`}`]);
   }
   if (tasks.length) {
     found.push([NEVER, `${plural(tasks.length, "task")} ${tasks.length === 1 ? "is" : "are"} running`, "#/tasks", "Show the tasks", null, `${capital([...new Set(tasks.map((one) => one.kind))].join(", "))}.`]);
@@ -295,7 +300,7 @@ function paceOf(minutes) {
   if (seconds < 60) return null;
   const lags = minutes.slice(minutes.indexOf(first)).map((one) => one.lag);
   const climbs = lags.length > 3 && lags.every((lag, at) => at === 0 || lag > lags[at - 1]);
-  return { lag: last.lag, climbs, written: (last.accounted - first.accounted) / seconds, grows: (last.lag - first.lag) / seconds };
+  return { lag: last.lag, climbs, written: last.rate ?? (last.accounted - first.accounted) / seconds, grows: (last.lag - first.lag) / seconds };
 }
 
 /** Return the line of late partitions, or of a lag that takes a minute to write, or ten seconds and grows each minute; null
@@ -305,18 +310,20 @@ function lagging(status, minutes, late, isHindered) {
   const isBehind = pace && !isHindered && Math.min(status.lag ?? 0, pace.lag) > (pace.climbs ? 10 : LATE_SECONDS) * pace.written;
   if (!late.length && !isBehind) return null;
   const longest = Math.max(0, ...late.map((one) => one.lag_seconds));
-  const [isGrowing, at] = [pace?.grows > pace?.written / 100, ["[aria-label=Partitions]", "Show the partitions", "lag"]];
+  const [isGrowing, at] = [pace?.grows > pace?.written / 100, [rowAt(late), "Show the partitions", "lag"]];
   const words = late.length === 1 ? `Lag: partition ${late[0].partition_id} is late by ${duration(longest)}`
     : late.length ? `Lag: ${plural(late.length, "partition")} late, the longest by ${duration(longest)}` : `Lag: ${plural(roughly(status.lag), "event")} behind`;
-  return [longest >= ALERT_SECONDS || isGrowing ? MORNING : NEVER, words, ...at, `Events wait, and nothing is lost while the hub holds them. ${paceWords(pace, isGrowing)}`];
+  return [longest >= ALERT_SECONDS || isGrowing ? MORNING : NEVER, words, ...at, `${deadline(status, late.map((one) => one.partition_id))} ${paceWords(pace, isGrowing)}`];
 }
+
+const rowAt = ([one]) => (one ? `#partition-${one.partition_id}` : "[aria-label=Partitions]");
 
 const roughly = (number) => Number(number.toPrecision(2)); // a line that changes is read aloud again
 
 function paceWords(pace, isGrowing) {
   if (!pace) return "This line says whether the lag grows as soon as the app has measured two minutes.";
-  const said = `Written: ${perSecond(pace.written)}. Arriving: ${perSecond(Math.max(0, pace.written + pace.grows))}. `;
-  if (isGrowing) return `${said}The lag grows: it cannot be caught up at this rate. Act now if it nears the retention of the hub.`;
+  const said = `In all partitions: ${perSecond(pace.written)} written, ${perSecond(Math.max(0, pace.written + pace.grows))} arriving. `;
+  if (isGrowing) return `${said}The lag grows: find what slows the app, such as the database or one key with many events, as the runbook says.`;
   return pace.grows < 0 ? `${said}The lag falls: level in about ${duration(roughly(pace.lag / -pace.grows))}.` : `${said}The lag stays.`;
 }
 
@@ -338,7 +345,7 @@ function needs(place, status, seen) {
   const [now, most] = [JSON.stringify([found, found.length ? null : status.lag]), found.filter(([when]) => when < NEVER).length];
   const said = most > 1 ? `${most} things need you` : most ? "1 thing needs you" : "Nothing needs you";
   if (place.dataset.of !== now) {
-    place.replaceChildren(found.length && found[0][0] !== WELL ? el("p", { class: "sum" }, said, asOf(), most > 1 ? ". Begin with the first." : ".") : "",
+    renew(place, found.length && found[0][0] !== WELL ? el("p", { class: "sum" }, said, asOf(), most > 1 ? ". Begin with the first." : ".") : null,
       el("div", { class: "lead" }, found.length ? found.map((one, at) => line(one, most > 1 && at < most ? `${at + 1}. ` : "")) : first(status)));
   }
   place.dataset.of = now;
@@ -349,27 +356,32 @@ const asOf = () => el("span", { class: "as-of", "aria-live": "off" }); // it cha
 
 const first = (status) => el("div", { class: "matter" },
   el("p", { class: "words" }, "No event has arrived yet"),
-  el("p", {}, "The connection works", asOf(), `: the hub ${status.event_hub} answers with ${plural(status.partitions.length, "partition")}, and ${
+  el("p", {}, "The app reaches its database and its hub", asOf(), `: the hub ${status.event_hub} answers with ${plural(status.partitions.length, "partition")}, and ${
     status.lag ? `${plural(status.lag, "event")} in it wait to be written, which takes some seconds.` : "no event waits there. An event shows here within seconds."}`),
-  el("p", {}, `Were events sent, and none arrives? Then they went to another hub: compare the namespace and the hub of their publisher with EVENTHUB and EVENTHUB_NAME of the app. It reads as consumer group ${status.consumer_group}.`),
-  el("p", { class: "quiet" }, "On your own machine, ", el("code", {}, "make run"), " brings its own events, and ",
-    el("code", {}, "make run TRANSFORM=apps.orders EVENTS_FROM=events.jsonl"), " those of a file."));
+  el("p", {}, `Were events sent, and none arrives? Then they probably went to another hub: compare the namespace and the hub of their publisher with EVENTHUB and EVENTHUB_NAME of the app. It reads as consumer group ${status.consumer_group}.`),
+  el("details", {}, el("summary", {}, "Trying the app on your own machine?"), el("code", {}, "make run"), " brings its own events, and ", el("code", {}, "make run TRANSFORM=apps.orders EVENTS_FROM=events.jsonl"), " those of a file."));
 
-function line([when, words, to, word, heading, detail], place) {
+function line([when, words, to, word, heading, detail, { cause, more, also } = {}], place) {
   const [said, tone] = WHEN[when];
   const go = to?.startsWith("#/") ? el("a", { class: "go", href: to }, word)
     : to ? el("button", { type: "button", class: "go", onclick: () => reveal(to) }, word) : null;
   const guide = heading ? el("a", { class: "guide", href: guideAt("runbook", heading), target: "_blank", rel: "noopener" }, `Runbook: ${heading}`) : null;
   return el("div", { class: `matter ${tone}` }, said ? el("p", { class: "when" }, place, said) : null,
     el("p", { class: "words" }, words, said ? null : asOf()), detail ? el("p", { class: "detail" }, detail) : null,
-    go || guide ? el("div", { class: "acts" }, go, guide) : null);
+    cause ? el("p", {}, "Error: ", el("q", {}, cause.slice(0, 200))) : null,
+    go || guide ? el("div", { class: "acts" }, go, also ? el("a", { href: also[0] }, also[1]) : null, guide) : null,
+    more ? el("details", { class: "folded" }, el("summary", {}, "More"), more) : null);
 }
 
+/** Show a place of the page, unfolded; the audit is run too, with the rows where its label is meant. */
 function reveal(at) {
   const place = document.querySelector(at);
-  for (const one of place?.querySelectorAll("#troubled") ?? []) one.open = true;
+  (place?.closest("details") ?? place?.querySelector(":scope > details"))?.setAttribute("open", "");
+  const audit = place?.closest("[aria-label=Audit]");
+  if (audit) audit.querySelector("input").checked = place !== audit;
+  audit?.querySelector("button").click();
   place?.scrollIntoView({ block: "center" });
-  (place?.querySelector("button") ?? place)?.focus({ preventScroll: true });
+  (audit ?? place)?.focus({ preventScroll: true });
 }
 
 /** Show which partitions are stopped, a row for each reason; nothing where none is. */
@@ -379,8 +391,8 @@ function stops(status) {
   const columns = [
     ["Partitions", (group) => named(group, status.partitions.length)],
     ["Reason", ([one]) => el("span", { class: "badge bad" }, one.reason)],
-    ["Since", (group) => ago(group.map((one) => one.stopped_at).sort()[0])],
-    ["Attempts", (group) => `${attempts(group)}${group[0].patience > 0 ? ` of ${group[0].patience}` : ""}`, "amount"],
+    ["Since", (group) => ago(firstOf(group))],
+    ["Attempts", (group) => (group[0].attempts ? `${attempts(group)}${group[0].patience > 0 ? ` of ${group[0].patience}` : ""}` : "–"), "amount"],
     ["Letters since", (group) => count(sum(group, "letters")), "amount"],
     ["Detail", detailOf, "wide"],
   ];
@@ -389,21 +401,17 @@ function stops(status) {
   return card("Stopped partitions",
     el("p", { class: "bad", id: "stopped", tabindex: -1 },
       still ? `${plural(still, "partition")} ${still === 1 ? "is stopped: none of its" : "are stopped: none of their"} events is written. ` : "",
-      others ? `${plural(others, "partition")} ${others === 1 ? "goes" : "go"} on nevertheless: the lines above say how.` : ""),
+      others ? `${plural(others, "partition")} ${others === 1 ? "is" : "are"} read again, but not healed: the lines above say how.` : ""),
     table("Stopped partitions", columns, alike(found)));
 }
 
 /** The error of stops, in the words of one of them. */
-function detailOf(group) {
-  const [one] = group;
-  return group.length === 1 ? one.detail : `${new Set(group.map(alikeIn)).size === 1 ? "The same error" : `As in partition ${one.partition_id}`}: ${alikeIn(one)}`;
-}
+const detailOf = (group) => [new Set(group.map(quoteOf)).size > 1 ? `As in partition ${group[0].partition_id}: ` : "", isQuoted(group[0]) ? el("q", {}, quoteOf(group[0])) : alikeIn(group[0]) || "–"];
+const isQuoted = (one) => ["outage", "store", NONE].includes(one.reason) && one.detail; // others are the app's own words
 
-/** The detail without the name of its partition. */
-function alikeIn({ detail, partition_id: id }) {
-  const [place, ...words] = (detail ?? "").split(": ");
-  return place.endsWith(`/${id}`) ? words.join(": ") : detail ?? "";
-}
+/** The detail without the name of its partition; the error that it quotes, or all of it. */
+const alikeIn = (one) => (one.detail ?? "").replace(new RegExp(`^[^:]*/${one.partition_id}: `), "");
+const quoteOf = (one) => alikeIn(one).split("One of the errors: ").at(-1);
 
 function named(group, all) {
   const ids = idsOf(group);
@@ -412,16 +420,16 @@ function named(group, all) {
   return `${ids.slice(0, SHOWN).join(", ")}${more}`;
 }
 
-const most = () => (isNarrow() ? 4 : 8); // partitions in trouble that are not folded
+const most = () => (isNarrow() ? 3 : 8); // partitions in trouble that are not folded
 
 /** List the troubles of a partition, the gravest first: [rank, words, tone]. A healthy partition has none. */
-function troublesOf(one, standing) {
+function troublesOf(one) {
+  const isLate = one.lag_seconds >= ALERT_SECONDS;
   return [
-    [0, one.balanced ? "" : differing(one), "bad"],
-    [1, one.stops.length ? `${one.stops.every(goesOn) ? "goes on" : "stopped"}: ${one.stops.map(({ reason }) => reason).join(", ")}`
-      : standing.has(one.partition_id) ? "stopped by itself" : "", "bad"],
-    [2, one.open_gaps ? plural(one.open_gaps, "open gap") : "", ""], // it heals by itself
-    [3, one.lag_seconds >= LATE_SECONDS ? `late by ${duration(one.lag_seconds)}` : "", one.lag_seconds >= ALERT_SECONDS ? "warn" : ""],
+    [0, one.stops.length ? `${one.stops.every(goesOn) ? "goes on" : "stopped"}: ${one.stops.map(({ reason }) => reason).join(", ")}` : "", "bad"],
+    [1, one.balanced ? "" : differing(one), "bad"],
+    [isLate ? 2 : 4, one.lag_seconds >= LATE_SECONDS ? `late by ${duration(one.lag_seconds)}` : "", isLate ? "warn" : ""],
+    [3, one.open_gaps ? plural(one.open_gaps, "open gap") : "", ""], // it heals by itself
   ].filter(([, words]) => words);
 }
 
@@ -430,7 +438,7 @@ function byPartition(status) {
   const end = (one) => [grouped(one.hub_end), // it may have been read before the checkpoint advanced
     one.hub_end !== null && one.checkpoint !== null && BigInt(one.hub_end) < BigInt(one.checkpoint) ? el("span", { class: "quiet" }, ` read ${relative(status.hub_read_at, now)}`) : null];
   const columns = [
-    ["Partition", (one) => one.partition_id],
+    ["Partition", (one) => el("span", { id: `partition-${one.partition_id}`, tabindex: -1 }, one.partition_id)],
     ["Checkpoint", (one) => grouped(one.checkpoint ?? null), "amount minor"],
     ["Hub's end", end, "amount minor"],
     ["Lag", (one) => count(one.lag), "amount"],
@@ -439,17 +447,16 @@ function byPartition(status) {
     ["Outcomes", (one) => `${count(one.accounted)} of ${count(one.numbers)}`, "amount"],
     ["Dead-lettered", (one) => count(one.dead_lettered), "amount minor"],
   ];
-  const standing = new Set(status.standing.map((one) => one.partition_id));
-  const trouble = ["Trouble", (one) => troublesOf(one, standing).map(([, words, tone]) => [el("span", { class: `badge ${tone}` }, words), " "])];
+  const trouble = ["Trouble", (one) => troublesOf(one).map(([, words, tone]) => [el("span", { class: `badge ${tone}` }, words), " "])];
   const inTrouble = [columns[0], trouble, ...columns.slice(1)];
-  const rank = (one) => troublesOf(one, standing)[0][0];
+  const rank = (one) => troublesOf(one)[0][0];
   const [bad, healthy] = [true, false].map((isBad) =>
-    status.partitions.filter((one) => (troublesOf(one, standing).length > 0) === isBad));
-  bad.sort((one, other) => rank(one) - rank(other)); // a stable sort: by partition within a rank
+    status.partitions.filter((one) => (troublesOf(one).length > 0) === isBad));
+  bad.sort((one, other) => rank(one) - rank(other) || Math.round(other.lag_seconds / 60) - Math.round(one.lag_seconds / 60)); // then by partition
   return card("Partitions", status.partitions.length ? null : el("p", {}, "Nothing is committed yet."),
     el("div", {}, bad.length ? table("Partitions in trouble", inTrouble, bad.slice(0, most())) : null),
     folded("troubled", `${plural(bad.length - most(), "more partition")} in trouble`, "More partitions in trouble", inTrouble, bad.slice(most())),
-    folded("healthy", `${plural(healthy.length, "partition")} read on time`, "Partitions", columns, healthy));
+    folded("healthy", `${plural(healthy.length, "partition")} ${status.numbers ? "read on time" : "without an event yet"}`, "Partitions", columns, healthy));
 }
 
 const folded = (id, words, label, columns, entries) => (entries.length
@@ -474,10 +481,10 @@ function overTime({ minutes, fault }, lag) {
   const lags = points("lag");
   const rates = points("rate");
   const isLate = minutes.length > 0 && Date.now() - Date.parse(minutes.at(-1).at) > BREAK_MS;
-  const late = isLate ? el("p", { class: "fault", id: "late-watch" }, "The watch stored the last minute ", ago(minutes.at(-1).at), ".") : null;
+  const late = isLate ? el("p", { class: "fault", id: "late-watch" }, "The app measures lag and rate once a minute, but did so last ", ago(minutes.at(-1).at), ".") : null;
   const faulty = fault ? el("p", { class: "quiet", id: "minutes-fault" }, `The minutes were not read: ${fault}`) : null;
   const none = lags.length || lag === null ? null : quiet("The chart begins when the app has measured a minute.");
-  const rate = rates.length && !isLate ? `${perSecond(rates.at(-1).value)} in the last minute` : minutes.length ? "rate unknown" : "No rate yet";
+  const rate = rates.length && !isLate ? `${perSecond(rates.at(-1).value)} in the last minute` : minutes.length ? `Rate unknown since ${clock(minutes.at(-1).at, false)}` : "No rate yet";
   return [
     card("Lag", el("p", { class: "now lag" }, lag === null ? "Lag unknown: the hub does not answer" : `${plural(lag, "event")} behind`),
       chart("lag", lags, count, BREAK_MS), none, late, faulty),

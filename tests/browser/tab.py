@@ -167,18 +167,20 @@ def before(body: Any, seconds: float) -> str:
 
 
 def an_hour_before(body: Any, rate: float = 38.0) -> list[dict[str, Any]]:
-    """The hour of watches before a status. Stops of most partitions began four minutes ago, as a hub's silence did."""
-    stops = [stop for one in body["partitions"] for stop in one["stops"]]
-    share = sum(stop["attempts"] < (stop["patience"] or 99) for stop in stops) / 16
-    lag, rates = body["lag"] or 0, [rate * (1 + sin(at / 5) / 4) * (1 - share * (at < 4)) for at in range(60)]
-    waves, growth = [rate / 4 * (1 + sin(at / 7)) for at in range(60)], lag / (4 if share > 0.5 else 90)
+    """The hour of watches before a status. A lag began when its partition got late, and a stop three minutes ago."""
+    of = body["partitions"]
+    stopped = sum(stop["attempts"] < (stop["patience"] or 99) for one in of for stop in one["stops"])
+    share = min(1, (stopped + len(body["standing"])) / 16)
+    rates = [rate * (1 + sin(at / 5) / 4) * (1 - share * (at < 3)) for at in range(60)]
+    late = [(one["lag"] or 0, max(90.0, one["lag_seconds"] or 0)) for one in of]
+    waves = [rate / 4 * (1 + sin(at / 7)) * (at > 0) for at in range(60)]
 
     def minute(at: int) -> dict[str, Any]:
         accounted = body["accounted"] - round(60 * sum(rates[:at]))
-        waits = round(max(waves[at] * (at > 0), lag - at * growth))
+        waits = round(waves[at] + sum(lag * max(0.0, 1 - 60 * at / seconds) for lag, seconds in late))
         return {"at": before(body, 60 * at + 20), "rate": rates[at], "accounted": accounted, "lag": waits}
 
-    return [minute(at) for at in reversed(range(4 if body["lag"] is None else 0, 60))]
+    return [minute(at) for at in reversed(range(3 if body["lag"] is None else 0, 60))]
 
 
 def with_aggregation(page: "Page", **change: Any) -> None:

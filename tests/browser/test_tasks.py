@@ -321,6 +321,9 @@ def test_the_runs_are_listed_with_what_they_came_to_and_a_fault_of_the_quality_i
     rows = found["rows_ledger"]
     assert figures == f"The ledger counts {rows:,} rows. The run found {rows - 1:,} to sum."
     assert late == "2 rows came long after their window had ended. Its sum has them now."
+    show(page, "#/")
+    page.click("button:text-is('Run the audit with the rows')")
+    page.wait_for_selector("#task-status")
     show(page, "#/runs/no-such-run")
     page.wait_for_selector("main .fault")
     assert page.locator("#cut").count() == 1, "the fault took the place of the sums"
