@@ -218,8 +218,8 @@ def left_elsewhere(
     until = "until its retention ends" if retention is None else f"until {(now + retention):%Y-%m-%d}"
     left = [
         f"the event hub keeps its events {until}; they are not taken again",
-        "tables of other apps in this database keep their rows: order the erasure in each app",
-        "files of Event Hubs Capture stay until you delete them; a replay out of them takes nothing of the subjects",
+        "to do: order the erasure in each other app of this database, whose tables keep their rows",
+        "to do: delete the files of Event Hubs Capture; a replay out of them takes nothing of the subjects",
         "backups of the database keep the rows until their retention ends",
         "the log of the app and the logs of Spark jobs may name a subject in an error, until their retention ends",
     ]

@@ -185,8 +185,8 @@ export function confirm({ title, text, word, number, act, grave = false, asksWhy
     tell();
     const shown = dialog("confirm-title", form({ oninput: check }, send,
       el("h2", { id: "confirm-title" }, title), said,
-      number === null ? null : el("label", {}, asking, typed), ...more,
-      asksWhy ? field("Why? It is stored with what you do.", reason) : null, trouble,
+      number === null ? null : el("label", {}, asking, typed),
+      asksWhy ? field("Why? (required) It is stored with what you do.", reason) : null, ...more, trouble,
       el("div", { class: "row" }, go, button("Cancel", () => shown.close()))));
     shown.addEventListener("close", () => resolve(shown.returnValue === "done"));
   });

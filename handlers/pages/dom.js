@@ -104,8 +104,8 @@ export function duration(seconds) {
 
 const TONES = {
   good: ["written", "resolved", "done", "balanced", "healed", "committed", "helped"],
-  warn: ["waiting", "retrying", "held", "not_yet", "planned", "running", "paused",
-    "written_or_filtered", "erased", "submitting", "submitted", "not_tried", "helped_in_part", "did_not_help", "unknown"],
+  busy: ["retrying", "planned", "running", "submitting", "submitted"],
+  warn: ["waiting", "held", "not_yet", "paused", "written_or_filtered", "erased", "not_tried", "helped_in_part", "did_not_help", "unknown"],
   bad: ["exhausted", "dead_lettered", "missing", "absent", "failed", "open", "not balanced", "rows differ"],
 };
 

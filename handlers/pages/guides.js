@@ -5,16 +5,16 @@ const [OVERVIEW, LETTERS, LEDGER] = ["The overview", "From a poison event to a r
 const OPERATOR = {
   [OVERVIEW]: ["Ledger", "Lag", "Rate", "Partitions"],
   "A partition is stopped": ["Stopped partitions"], "The audit": ["Audit", "Audit of the ledger", "Faults"],
-  [LETTERS]: ["Dead letters", "By cause", "One by one", "Why", "Event", "Body", "History", "Discard it", "By value of the message", "New replay", "Tasks",
-    "Dry run", "Replay", "What would change", "By partition", "Moves of the task"],
-  "Many letters at once": ["Retries and discards so far", "Retry", "Discard, which is for good"], "Old rows": ["Old rows", "Purge, which is for good", "By table"],
+  [LETTERS]: ["Dead letters", "By cause", "One by one", "Why", "Event", "Body", "History", "Discard it", "By value of the message", "New replay", "Newest tasks",
+    "Dry run", "Replay", "What would change", "By partition", "What happened"],
+  "Many letters at once": ["Retries and discards so far", "Retry", "Discard"], "Old rows": ["Old rows", "Purge", "Dry run: nothing is deleted", "What is old enough", "What was deleted"],
   [LEDGER]: ["Find a number", "Find a time", "Find a key", "Outcome", "Step by step", "Rows"],
 };
 const FOUND = new Map([
   ...Object.entries(OPERATOR).flatMap(([heading, titles]) => titles.map((title) => [title, ["operator", heading]])),
   ["State of the sums", ["operator", "The aggregation"]],
   ["Runs", ["operator", "The aggregation"]], ["Run", ["aggregation", "When something is wrong"]],
-  ...["Forget a person", "Letters that mention them", "By stream"].map((title) => [title, ["erasure", "How to erase"]]),
+  ...["Forget a person", "Letters that mention them", "Letters that were blanked", "Where the app looked", "Dry run: nothing is erased", "Erasure", "Erased for good"].map((title) => [title, ["erasure", "How to erase"]]),
 ]);
 
 /** Name the guide, and its heading, that explains a panel of a room. */

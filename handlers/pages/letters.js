@@ -32,43 +32,44 @@ async function show([lead, totals], body, left, chosen, again, read = null) {
   const [status, { groups }] = await Promise.all([read ?? statusOrNull(), get("dead-letters/groups", { ...chosen, limit: MOST_GROUPS })]);
   if (left.aborted) return;
   const list = el("div", {});
-  const jobs = await redrivesCard(tasksTable);
+  const { tasks } = await get("tasks", { kind: "redrive", limit: LISTED });
   if (left.aborted) return;
   if (status) totals.replaceChildren(...totalsOf(status.letters, chosen));
   if (status) lead.replaceChildren(leadOf(status.letters));
-  body.replaceChildren(groupsCard(groups, chosen, by, again), list, jobs);
+  body.replaceChildren(groupsCard(groups, chosen, by, again, tasks), list, redrivesCard(tasks, tasksTable));
   if (groups.length) await pageOf(list, chosen, again);
 }
 
 /** Say in a sentence what the open letters need. */
 function leadOf({ open, exhausted }) {
   const words = exhausted ? `${plural(exhausted, "letter")} ${exhausted === 1 ? "needs" : "need"} you` : "No letter needs you";
-  return matter(exhausted ? "warn" : "good", words, [`${exhausted ? `${exhausted === 1 ? "It is" : "They are"} not tried again by ${exhausted === 1 ? "itself" : "themselves"}. `
-    + "Read the cause below and mend it, most often by a new deployment of your transform, then retry. Discard only what you can do without."
-    : open ? `The app tries the ${count(open)} open ones again by itself.` : "No letter is open."} A letter is an event that could not be written; events after it go on.`]);
+  return matter(exhausted ? "warn" : "good", words, [`A letter is an event that could not be written; events after it go on. ${exhausted ? `${exhausted === 1 ? "It is" : "These are"} not tried again by ${exhausted === 1 ? "itself" : "themselves"}: `
+    + "mend the cause below, most often by deploying a corrected transform, then retry. Discard only what you can do without."
+    : open ? `The app tries the ${count(open)} open ones again by itself.` : "No letter is open."}`]);
 }
 
 /** Return the number of letters of each status, which filter by it, and the words that explain them. */
 function totalsOf(found, { status = "", ...others }) {
   const link = ([name, word, number]) => el("a", { href: `${ALL}${name}`, class: name === "exhausted" && number ? "total warn" : "total",
     "aria-current": name === status && !Object.keys(others).length ? "true" : null }, number === undefined ? null : el("b", {}, count(number)), ` ${word}`);
-  return [...[["", "letters", found.open + found.settled], ["exhausted", "need you", found.exhausted],
-    ...["waiting", "retrying", "held"].map((name) => [name, name, found[name]])].map(link),
-  el("span", {}, el("b", {}, count(found.settled)), " settled:"), link(["resolved", "resolved"]), link(["discarded", "discarded"]),
-  quiet("Waiting: tried again by itself at its time. Retrying: tried now. Held: waits for an earlier letter of its partition key. "
-    + "Resolved: written since. Discarded: given up by an operator.")];
+  const states = Object.keys(STATES).filter((name) => !isNarrow() || found[name] || name === status);
+  const explained = Object.entries(STATES).filter(([name]) => found[name]).map(([name, words]) => `${capital(name)}: ${words}. `);
+  return [...[["", "letters", found.open + found.settled], ["exhausted", "need you", found.exhausted], ...states.map((name) => [name, name, found[name]])].map(link),
+    ...(found.settled || !isNarrow() ? [el("span", {}, el("b", {}, count(found.settled)), " settled:"), link(["resolved", "resolved"]), link(["discarded", "discarded"])] : []),
+    found.settled ? quiet(explained, "Resolved: written since. Discarded: given up by an operator.") : explained.length ? quiet(explained) : ""];
 }
+
+const STATES = { waiting: "tried again by itself at its time", retrying: "tried now", held: "waits for an earlier letter of its partition key" };
 
 function filterCard(chosen) {
   const text = (name, size) => el("input", { name, size, value: chosen[name] ?? "", autocomplete: "off" });
   const moment = (name) => el("input", { name, type: "datetime-local", step: 1, value: (chosen[name] ?? "").replace(/Z$/, "") });
-  const fields = form({ class: "fields" }, follow,
-    field("Status", choice("status", STATUSES.map((value) => [value, value ? wordOf(value) : "any"]), chosen.status)),
+  const fields = form({ class: "fields" }, follow, field("Status", choice("status", STATUSES.map((value) => [value, value ? wordOf(value) : "any"]), chosen.status)),
     field("Class", choice("error_class", [["", "any"], ...Object.entries(CLASSES)], chosen.error_class)),
     field("Partition", text("partition_id", 6)), field("Partition key", text("partition_key", 14)), field("Cause", text("fingerprint", 14)),
     field("Failed from (UTC)", moment("failed_from")), field("before (UTC)", moment("failed_before")),
     el("div", { class: "row" }, el("button", { class: "main" }, "Filter"), button("All letters", () => { location.hash = ALL; })));
-  const set = Object.entries(chosen).map(([name, value]) => `${name.replaceAll("_", " ")} ${CLASSES[value] ?? wordOf(value)}`);
+  const set = Object.entries(chosen).map(([name, value]) => `${name.replace("partition_id", "partition").replaceAll("_", " ")} ${CLASSES[value] ?? wordOf(value)}`);
   return el("section", { class: "card", "aria-label": "Filter" },
     el("details", { class: "filter", open: Object.keys(chosen).some((name) => name !== "status") && !isNarrow() },
       el("summary", {}, set.length ? `Filter: ${set.join(", ")}` : "Filter"), fields));
@@ -88,22 +89,18 @@ const saidBy = (one, by) => (by === "value" && one.examples?.length ? one.exampl
 
 /** Say what stands where a message has a gap: every value, or how many there are, and some of them. */
 const valuesOf = (one) => (one.variants > 1 ? el("span", { class: "quiet values" }, !one.examples?.length ? `${count(one.variants)} different values`
-  : one.examples.length === one.variants ? `… is ${one.examples.join(" or ")}`
-    : `… is one of ${count(one.variants)} values, such as ${one.examples.join(", ")}`) : null);
+  : one.examples.length === one.variants ? `… stands for ${one.examples.join(" or ")}`
+    : `… stands for one of ${count(one.variants)} values, such as ${one.examples.join(", ")}`) : null);
 
 /** Show the causes with open letters first; those whose letters are all settled are one line, which unfolds. */
-function groupsCard(groups, chosen, by, again) {
+function groupsCard(groups, chosen, by, again, tasks) {
   const within = (group) => ({ ...chosen, fingerprint: group.fingerprint });
-  const cause = (one) => [el("a", { class: "error", href: `#/letters?${new URLSearchParams(within(one))}` },
-    saidBy(one, by)), valuesOf(one), kindOf(one.sample)];
-  const columns = [
-    [by === "value" ? "Value" : "Cause", cause, "wide bare"],
-    ["Open letters", (one) => count(one.open), "amount"],
+  const cause = (one) => [el("a", { class: "error", href: `#/letters?${new URLSearchParams(within(one))}` }, saidBy(one, by)), valuesOf(one), kindOf(one.sample)];
+  const columns = [[by === "value" ? "Value" : "Cause", cause, "wide bare"], ["Open letters", (one) => count(one.open), "amount"],
     groups.some((one) => one.open !== one.letters) ? ["With settled ones", (one) => count(one.letters), "amount"] : null,
-    ["First failed", (one) => ago(one.first_failed_at), "minor"], ["Last failed", (one) => ago(one.last_failed_at)],
-  ].filter(Boolean);
+    ["First failed", (one) => ago(one.first_failed_at), "minor"], ["Last failed", (one) => ago(one.last_failed_at)]].filter(Boolean);
   const trouble = el("div", { "aria-live": "polite" });
-  const ask = (one) => (move) => tried(trouble, () => orderOf(move, within(one), again));
+  const ask = (one) => (move) => tried(trouble, () => orderOf(move, within(one), again, aboutOf(chosen, saidBy(one, by))));
   const moves = ["", (one) => moveButtons(one.retryable ? ["retry", "discard"] : ["discard"], ask(one)), "wide"];
   const [open, settled] = [true, false].map((isOpen) => groups.filter((one) => (one.open > 0) === isOpen));
   const none = Object.values(chosen).join() === "exhausted" ? [el("p", {}, "No letter needs you.")] : Object.keys(chosen).length ? [el("p", {}, "No letter matches the filter.")]
@@ -114,19 +111,17 @@ function groupsCard(groups, chosen, by, again) {
     open.length && !canRetry ? el("p", { class: "quiet", id: "no-retry" }, "No letter here can be retried: each is being "
       + "retried now, or is held until the letter that it waits for is settled.") : null,
     open.length && open.every((one) => one.sample.error_class === "poison") ? el("p", { class: "quiet", id: "all-poison" },
-      "Poison: the transform says that each of these events is at fault itself. A retry helps only when a corrected transform is deployed.") : null,
-    open.length > 0 && chosen.status !== "held" ? moveAll(chosen, groups, again, canRetry) : null,
-    open.length ? [trouble, table("Letters by cause", [...columns, moves], open)] : null,
-    settled.length ? el("details", { id: "settled", open: open.length === 0 },
+      "Poison: the transform rejects these events. Deploy a transform that accepts them before you retry, or discard them.") : null,
+    open.length > 0 && chosen.status !== "held" ? moveAll(chosen, groups, again, canRetry, tasks) : null,
+    open.length ? [trouble, table("Letters by cause", [...columns, moves], open)] : null, settled.length ? el("details", { id: "settled", open: open.length === 0 },
       el("summary", {}, plural(settled.length, "settled cause")), table("Settled causes", columns, settled)) : null);
 }
 
 /** Return the partition key of a letter, which is hidden with its message. */
-const keyOf = (one) => (one.error !== null && one.partition_key === null ? "–"
-  : mono(one.error === null ? "hidden" : one.partition_key));
+const keyOf = (one) => (one.error !== null && one.partition_key === null ? "–" : mono(one.error === null ? "hidden" : one.partition_key));
 
 /** Show the type of a failure, its class, and the line of the room that raised it. A KeyError is named by its message. */
-const kindOf = (one) => el("span", { class: "kinds" }, [typeOf(one)].filter((name) => name && name !== "KeyError")
+const kindOf = (one) => el("span", { class: "kinds" }, [typeOf(one)].filter((name) => name && name !== "KeyError" && one.error_class !== "poison")
   .map((name) => el("span", { class: "badge type" }, name)), " ", badge(classOf(one)), one.error_at ? mono(one.error_at) : null);
 
 const moveButtons = (moves, ask) => el("span", { class: "row moves" }, moves.map((move) => moveButton(move, ask)));
@@ -140,24 +135,21 @@ async function pageOf(list, chosen, again, cursor = "", before = []) {
   const boxes = new Map();
   const actions = el("div", { class: "row" });
   const box = (one) => {
-    const input = el("input", { type: "checkbox", "aria-label": `choose ${one.partition_id} / ${one.sequence_number}`,
-      onchange: () => tell(actions, boxes, again) });
+    const input = el("input", { type: "checkbox", "aria-label": `choose ${one.partition_id} / ${one.sequence_number}`, onchange: () => tell(actions, boxes, again) });
     boxes.set(input, one);
     return input;
   };
-  const columns = [
-    ["", (one) => (Object.values(MOVES).some(({ from }) => from.includes(one.status)) ? box(one) : "")],
-    ["Position", (one) => el("a", { class: "whole", href: letterAt(one) }, positionOf(one))],
+  const columns = [["", (one) => (Object.values(MOVES).some(({ from }) => from.includes(one.status)) ? box(one) : "")],
+    ["Partition / number", (one) => el("a", { class: "whole", href: letterAt(one) }, positionOf(one))],
     ["Error", (one) => el("span", { class: "error" }, messageOf(one)), "wide"],
-    ["Status", (one) => badge(one.status), chosen.status ? "minor" : undefined], ["Key", keyOf], ["Failed", (one) => ago(one.failed_at)],
-  ];
+    ["Status", (one) => badge(one.status), chosen.status ? "minor" : undefined], ["Key", keyOf], ["Failed", (one) => ago(one.failed_at)]];
   const every = button("Choose all shown", () => {
     const all = [...boxes.keys()].every((input) => input.checked);
     for (const input of boxes.keys()) input.checked = !all;
     tell(actions, boxes, again);
   });
   const isShown = !isNarrow() || cursor || before.length || Object.keys(chosen).some((name) => name !== "status");
-  list.replaceChildren(card("One by one", el("details", { open: isShown }, el("summary", {}, `${cursor ? "Older ones: " : page.next ? "The newest " : "All "}${plural(page.letters.length, "letter")}, the last to fail first`),
+  list.replaceChildren(card("One by one", el("details", { open: isShown }, el("summary", {}, `${cursor ? "Older ones: " : page.next ? "The newest " : "All "}${plural(page.letters.length, "letter")}`),
     el("div", { class: "row" }, every, actions), table("Letters", columns, page.letters),
     pager(["Newer", "Older"], { cursor, before }, page.next, (...to) => pageOf(list, chosen, again, ...to)))));
 }
@@ -185,31 +177,22 @@ function parts(whole, path, again) {
   const alone = `first=${one.sequence_number}&last=${one.sequence_number}`;
   const ask = (move) => order(move, { letters: named([one]) }, 1, again);
   const allowed = Object.keys(MOVES).filter((move) => MOVES[move].from.includes(one.status));
-  return [
-    el("div", { class: "title" }, el("h1", {}, `Letter ${positionOf(one)} `, badge(one.status), one.erased_by ? [" ", badge("erased")] : null)),
+  return [el("div", { class: "title" }, el("h1", {}, `Letter ${positionOf(one)} `, badge(one.status), one.erased_by ? [" ", badge("erased")] : null)),
     matter(one.status === "exhausted" ? "warn" : one.status === "resolved" ? "good" : "", `${FAILED[one.error_class]}${one.error_at ? ` (at ${one.error_at})` : ""}`,
-      [capital(`${NEXT[one.status](one)}.`)]),
-    el("div", { class: "row actions" }, allowed.includes("retry") ? moveButton("retry", ask) : null,
-      el("a", { href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Try it in a dry run, which changes nothing"),
-      el("a", { href: ledgerAt(one) }, "Its place in the ledger")),
-    el("div", { class: "columns" },
-      card("Why", el("pre", {}, messageOf(one)), facts([
+      [el("span", { class: "error" }, messageOf(one)), capital(`${NEXT[one.status](one)}.`)]),
+    el("div", { class: "row actions" }, el("a", { class: "go", href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Try a dry run first"), allowed.includes("retry") ? moveButton("retry", ask) : null,
+      el("a", { href: ledgerAt(one) }, "Its place in the ledger")), el("div", { class: "columns" }, card("Why", el("pre", {}, messageOf(one)), facts([
         ["Type", mono(typeOf(one))], ["Class", badge(classOf(one))], ["Raised at", one.error_at === null ? null : mono(one.error_at)],
         ["Cause", el("a", { href: causeAt(causeOf(one.fingerprint)), title: causeOf(one.fingerprint) }, "all letters of this cause")],
-        ["Transform", one.transform_version], ["Failed", dated(one.failed_at)],
-        ["Attempts", attemptsOf(one, whole.history ?? [])],
+        ["Transform", one.transform_version], ["Failed", dated(one.failed_at)], ["Attempts", attemptsOf(one, whole.history ?? [])],
         one.held_behind === null ? null : ["Waits for", el("a", {
           href: letterAt({ ...one, sequence_number: one.held_behind }) },
         `${one.partition_id} / ${grouped(one.held_behind)}`)], one.due_at ? ["Due", dated(one.due_at)] : null,
         one.settled_at ? ["Settled", dated(one.settled_at)] : null, one.settled_why ? ["because", one.settled_why] : null])),
       card("Event", facts([["Partition", one.partition_id], ["Sequence number", grouped(one.sequence_number)], ["Enqueued", dated(one.enqueued_at)],
-        ["Offset", mono(whole.offset)], ["Partition key", keyOf(one)]]),
-      el("h3", {}, "Properties"), whole.properties === null ? quiet("The properties are hidden.")
-        : el("pre", {}, JSON.stringify(whole.properties, null, 2)),
-      Object.keys(whole.system_properties ?? {}).length === 0 ? null : el("h3", {}, "System properties"),
-      Object.keys(whole.system_properties ?? {}).length === 0 ? null
-        : el("pre", {}, JSON.stringify(whole.system_properties, null, 2)))),
-    bodyCard(one, path),
+        ["Offset", mono(whole.offset)], ["Partition key", keyOf(one)]]), el("h3", {}, "Properties"), whole.properties === null ? quiet("The properties are hidden.")
+        : el("pre", {}, JSON.stringify(whole.properties, null, 2)), Object.keys(whole.system_properties ?? {}).length === 0 ? null : el("h3", {}, "System properties"),
+      Object.keys(whole.system_properties ?? {}).length === 0 ? null : el("pre", {}, JSON.stringify(whole.system_properties, null, 2)))), bodyCard(one, path),
     historyCard(whole.history ?? []),
     allowed.includes("discard") ? card("Discard it", quiet("Only when you can do without this event. This is for good: no retry takes it up again."), moveButton("discard", ask)) : null,
   ].filter(Boolean);
@@ -239,33 +222,27 @@ function bodyCard(one, path) {
     " blanked this letter. Its body is not shown again, although the hub may still have it."));
   const shown = el("div", { "aria-live": "polite" });
   const forms = { text: "Text", json: "JSON", hex: "Hex" };
-  const buttons = Object.entries(forms).map(([form, word]) =>
-    button(word, () => reveal(form), { "aria-pressed": "false", "data-form": form }));
+  const buttons = Object.entries(forms).map(([form, word]) => button(word, () => reveal(form), { "aria-pressed": "false", "data-form": form }));
   const reveal = async (form) => {
     for (const other of buttons) other.setAttribute("aria-pressed", String(other.dataset.form === form));
     try {
       const { body } = await get(path, { body: form });
-      shown.replaceChildren(body.shown === null ? quiet(body.fault)
-        : el("pre", { id: "body" }, form === "hex" ? hexLines(body.shown) : body.shown));
+      shown.replaceChildren(body.shown === null ? quiet(body.fault) : el("pre", { id: "body" }, form === "hex" ? hexLines(body.shown) : body.shown));
       if (body.truncated) shown.append(quiet(`Only the first of ${count(body.bytes)} bytes are shown.`));
     } catch (problem) {
       shown.replaceChildren(fault(problem));
     }
   };
-  return card("Body", quiet(`${plural(one.body_bytes, "byte")}. Show it as text, JSON or hex; the log records that you did.`),
+  return card("Body", quiet(`${plural(one.body_bytes, "byte")}. Show it as text, JSON or hex. The log of the app records who showed it.`),
   el("div", { class: "row" }, buttons), shown);
 }
 
-const hexLines = (hex) => (hex.match(/.{1,32}/g) ?? []).map((line, at) =>
-  `${(at * 16).toString(16).padStart(6, "0")}  ${line.match(/../g).join(" ")}`).join("\n");
+const hexLines = (hex) => (hex.match(/.{1,32}/g) ?? []).map((line, at) => `${(at * 16).toString(16).padStart(6, "0")}  ${line.match(/../g).join(" ")}`).join("\n");
 
 function historyCard(history) {
-  const line = (one) => el("li", {}, badge(one.status), " ",
-    el("b", {}, KINDS[one.kind] ?? one.kind), " by ", one.done_by, ", ", ago(one.done_at),
-    one.commit_number ? ` (commit ${count(one.commit_number)})` : "", one.why ? quiet(one.why) : null,
-    one.error ? el("span", { class: "error" }, one.error) : null);
-  return card("History",
-    history.length ? el("ol", { class: "attempts" }, history.map(line)) : quiet("Nothing has happened to it since it failed."));
+  const line = (one) => el("li", {}, badge(one.status), " ", el("b", {}, KINDS[one.kind] ?? one.kind), " by ", one.done_by, ", ", ago(one.done_at),
+    one.commit_number ? ` (commit ${count(one.commit_number)})` : "", one.why ? quiet(one.why) : null, one.error ? el("span", { class: "error" }, one.error) : null);
+  return card("History", history.length ? el("ol", { class: "attempts" }, history.map(line)) : quiet("Nothing has happened to it since it failed."));
 }
 
 const LISTED = 5;
@@ -273,24 +250,27 @@ const LISTED = 5;
 const MOVES = {
   retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false, from: ["waiting", "exhausted"],
     text: (number) =>
-      `${plural(number, "letter")} will be tried again now, and ${number === 1 ? "its" : "their"} attempts begin again. What fails again comes back here.` },
+      `${plural(number, "letter")} will be tried again now. What fails again comes back here, so nothing is lost.` },
   discard: { word: "Discard", title: "Discard letters", done: "discarded", grave: true,
     from: ["waiting", "retrying", "held", "exhausted"],
     text: (number) =>
-      `${plural(number, "letter")} will be discarded for good. ${number === 1 ? "Its event stays" : "Their events stay"} accounted for as dead-lettered, and no retry takes ${number === 1 ? "it" : "them"} up again.` },
+      `${plural(number, "letter")} will be discarded for good: the rows of ${number === 1 ? "its event are" : "their events are"} never written, and no retry takes ${number === 1 ? "it" : "them"} up again. The ledger still counts ${number === 1 ? "it" : "them"}.` },
 };
 
 /** The choice of an order that takes the letters of a preview, and none that failed since. */
 const asPreviewed = (filter, { failed_before }) => ({ filter: { ...filter, failed_before } });
 
+/** Name the partition and the cause of letters, for the question before they are moved. */
+const aboutOf = (chosen, cause) => [chosen.partition_id ? `Partition ${chosen.partition_id}. ` : "", cause ? `Cause: ${cause}` : ""].join("");
+
 /** Count the letters of a filter that a move would take now, and order them; without one, renew the page. */
-async function orderOf(move, filter, again) {
+async function orderOf(move, filter, again, about) {
   const found = await get("dead-letters/preview", { ...filter, move });
-  await (found.count ? order(move, asPreviewed(filter, found), found.count, again) : again());
+  await (found.count ? order(move, asPreviewed(filter, found), found.count, again, null, about) : again());
 }
 
 /** Ask for the count and the reason, and move the letters; a task that goes on is shown on its own page. */
-async function order(move, chosen, number, again, rate = null) {
+async function order(move, chosen, number, again, rate = null, about = "") {
   const [how, id] = [MOVES[move], crypto.randomUUID()];
   let made = null;
   const act = async (expected, reason) => {
@@ -299,53 +279,52 @@ async function order(move, chosen, number, again, rate = null) {
     return isOver(made) ? outcome(made) : "The task goes on";
   };
   const more = rate ? [field("Letters per second, at most (empty: no limit)", rate)] : [];
-  if (!await confirm({ ...how, number, act, more })) return;
+  if (!await confirm({ ...how, text: (now) => `${how.text(now)}${about ? ` ${about}` : ""}`, number, act, more })) return;
   if (isOver(made) && (move === "discard" || number === 1)) await again();
   else location.hash = taskAt(made); // it shows how the tries end
 }
 
 const isOver = (made) => made.ended_at !== null;
-const outcome = (made) => [made.unmoved
-  ? `${count(made.moved)} of ${plural(made.total, "letter")} ${MOVES[made.move].done}: ${count(made.unmoved)} had changed meanwhile`
+const outcome = (made) => [made.unmoved ? `${count(made.moved)} of ${plural(made.total, "letter")} ${MOVES[made.move].done}: ${count(made.unmoved)} had changed meanwhile`
   : `${plural(made.moved, "letter")} ${MOVES[made.move].done}`,
   made.came_later ? `${plural(made.came_later, "letter")} came after the preview and ${made.came_later === 1 ? "is" : "are"} not in it` : "",
   made.status === "done" ? "" : `the task is ${made.status}`].filter(Boolean).join("; ");
 
 /** Show the newest redrives, if there are some. */
-async function redrivesCard(tasksTable) {
-  const jobs = (await get("tasks", { kind: "redrive", limit: LISTED })).tasks;
-  return jobs.length ? card("Retries and discards so far", el("details", { open: !isNarrow() },
-    el("summary", {}, `The last ${jobs.length === 1 ? "one" : count(jobs.length)}`), tasksTable("Redrives", jobs))) : "";
-}
+const redrivesCard = (tasks, tasksTable) => (tasks.length ? card("Retries and discards so far", el("details", { open: !isNarrow() },
+  el("summary", {}, `The last ${tasks.length === 1 ? "one" : count(tasks.length)}, of any letters`), tasksTable("Redrives", tasks))) : "");
 
 /** Offer to move all letters of a filter, after a preview. */
-function moveAll(chosen, groups, again, canRetry) {
+function moveAll(chosen, groups, again, canRetry, tasks) {
   const preview = el("div", { "aria-live": "polite" });
   const see = (move) => tried(preview, async () => {
     const found = await get("dead-letters/preview", { ...chosen, move });
-    renew(preview, previewed(found, move, chosen, groups, again));
+    renew(preview, previewed(found, move, chosen, groups, again, tasks));
   });
   const moves = Object.entries(MOVES).filter(([move]) => move !== "retry" || canRetry);
+  const number = (move) => groups.reduce((sum, one) => sum + (move === "retry" ? one.retryable : one.open), 0);
   return el("div", {}, el("div", { class: "row" }, moves.map(([move, { word }]) =>
-    button(`${word} all`, () => see(move), look(move, { id: `redrive-${move}` })))), preview);
+    button(`${word} ${groups.length === MOST_GROUPS ? "all" : number(move) === 1 ? "this one" : `these ${count(number(move))}`} …`, () => see(move), look(move, { id: `redrive-${move}` })))), preview);
 }
 
-/** Show what would be moved, and a button that asks for the count and the reason. */
-function previewed(found, move, chosen, groups, again) {
+/** Show what would be moved, and a button that asks for the count and the reason. Before a retry, say how the last ones ended. */
+function previewed(found, move, chosen, groups, again, tasks) {
   const { word, grave, text } = MOVES[move];
   const messages = new Map(groups.map((one) => [one.fingerprint, saidBy(one, "cause")]));
+  const nameOf = (one) => messages.get(one.fingerprint) ?? `${typeOf(one)} (${one.fingerprint})`;
   const rate = el("input", { name: "per_second", inputmode: "numeric", size: 8, autocomplete: "off" });
-  const columns = [
-    ["Cause", (one) => el("a", { class: "error", href: causeAt(one.fingerprint) },
-      messages.get(one.fingerprint) ?? `${typeOf(one)} (${one.fingerprint})`), "wide"],
-    ["Class", (one) => badge(classOf(one))],
-    ["Letters", (one) => count(one.letters), "amount"],
-  ];
+  const columns = [["Cause", (one) => el("a", { class: "error", href: causeAt(one.fingerprint) }, nameOf(one)), "wide"],
+    ["Class", (one) => badge(classOf(one))], ["Letters", (one) => count(one.letters), "amount"]];
   if (!found.count) return el("p", { id: "preview" }, "No letter of the filter can be moved.");
-  return el("div", { id: "preview" },
-    el("p", {}, el("b", {}, "Preview: "), text(found.count)), quiet("Nothing has changed yet. The next step asks for this number and for a reason. Letters that fail from now on are not in it."),
-    el("div", { class: "row" }, button(`${word} ${plural(found.count, "letter")} …`,
-      () => order(move, asPreviewed(chosen, found), found.count, again, rate),
-      { class: grave ? "grave" : "main", id: "redrive-start" })),
-    table("Causes of the letters", columns, found.causes));
+  const about = aboutOf(chosen, found.causes.length === 1 ? nameOf(found.causes[0]) : "");
+  const retries = tasks.filter((one) => one.move === "retry" && one.outcome);
+  const vain = retries.findIndex((one) => one.outcome.result !== "did_not_help");
+  const inVain = vain < 0 ? retries.length : vain;
+  return el("div", { id: "preview", class: "matter" }, el("p", { class: "words" }, `Preview: ${word.toLowerCase()} ${plural(found.count, "letter")}?`),
+    el("p", {}, text(found.count)), about ? el("p", {}, about) : null,
+    move === "retry" && inVain ? el("p", {}, el("b", {}, `The newest ${inVain === 1 ? "retry" : `${count(inVain)} retries`} of letters did not help. `), "Retry when the cause is mended since then.") : null,
+    quiet("Nothing has changed yet. The next step asks for this number and for a reason. Letters that fail from now on are left alone."),
+    el("div", { class: "row" }, button(`${word} ${plural(found.count, "letter")} …`, () => order(move, asPreviewed(chosen, found), found.count, again, rate, about),
+      { class: grave ? "grave" : "main", id: "redrive-start" }), button("Close the preview", () => document.getElementById("preview").remove())),
+    found.causes.length > 1 ? table("Causes of the letters", columns, found.causes) : null);
 }

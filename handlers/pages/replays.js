@@ -13,15 +13,12 @@ const PAGE = 50; // events whose changes are listed
 
 /** The form of a new replay; an address may fill it in. */
 export function newReplay(asked, isAsked) {
-  const way = choice("way", Object.entries(WAYS).map(([name, [words]]) => [name, words]),
-    asked.get("first") ? "sequence_number" : "");
+  const way = choice("way", Object.entries(WAYS).map(([name, [words]]) => [name, words]), asked.get("first") ? "sequence_number" : "");
   const first = el("input", { name: "first", size: 20, value: asked.get("first") ?? "", autocomplete: "off" });
   const last = el("input", { name: "last", size: 20, value: asked.get("last") ?? "", autocomplete: "off" });
-  const partitions = el("input", { name: "partitions", size: 14, value: asked.get("partition") ?? "",
-    autocomplete: "off", placeholder: "all" });
+  const partitions = el("input", { name: "partitions", size: 14, value: asked.get("partition") ?? "", autocomplete: "off", placeholder: "all" });
   const keys = el("textarea", { name: "keys", rows: 1, cols: 24, autocomplete: "off", placeholder: "all" });
-  const reason = el("input", { name: "reason", size: 40, required: true, minlength: 3, maxlength: 400,
-    autocomplete: "off" });
+  const reason = el("input", { name: "reason", size: 40, required: true, minlength: 3, maxlength: 400, autocomplete: "off" });
   const trouble = el("div", {});
   const ends = [field("From", first), field("to", last)];
   const fit = (clears) => {
@@ -67,21 +64,21 @@ function order(way, first, last, partitions, keys, reason) {
 export const replay = {
   stays: "the events that it replayed stay replayed",
   unit: "event",
-  name: () => "Replay",
+  name: () => "Replay", which: (found) => (found.partitions.length === 1 ? `partition ${found.partitions[0].partition_id}` : plural(found.partitions.length, "partition")),
   title: (found) => (found.dry_run ? "Dry run" : "Replay"),
   says,
   done: (found) => `${count(found.done)} of ${plural(found.total, "event")}`,
   result: (found) => `${plural(found.counts.events, "event")}, ${found.dry_run ? `${plural(found.counts.events_changed, "change")} found`
     : `${plural(found.counts.rows_written, "row")} written`}`,
-  facts: (found) => [outcomes(found.counts), effects(found), ...(found.keys ? [byKey(found)] : []),
-    [["Transform", found.transform_version],
+  facts: (found) => [outcomes(found.counts), effects(found), ...(found.keys ? [byKey(found)] : []), [["Transform", found.transform_version],
       ...found.partitions.filter((one) => one.transform_versions.length > 1)
         .map((one) => [`Transforms of partition ${one.partition_id}`, one.transform_versions.join(", ")])]],
-  notes: (found) => el("p", { class: "quiet" }, found.dry_run && found.status === "done" ? `Nothing has been changed. ${changes(found.counts)
-    ? "If this is what you expect, replay it for good." : "A replay would change nothing, so there is nothing to do."} ` : "", `Scope: ${scopeOf(found)}. `, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `),
+  notes: (found) => el("p", { class: "quiet" }, found.status === "done" ? found.dry_run ? `Nothing has been changed. ${changes(found.counts)
+    ? "If this is what you expect, replay it: then the changes are written." : "A replay would change nothing, so there is nothing to do."} ` : "All rows of these events were written again, also those that did not change. " : "",
+  failing(found), `Scope: ${scopeOf(found)}. `, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `),
     found.keys && found.status === "done" && !found.counts.events ? "No event of the range has one of these partition keys." : ""),
   actions: (found) => (found.dry_run && found.status === "done" && changes(found.counts)
-    ? button("Replay it for good", () => commit(found), { class: "main", id: "commit" }) : null),
+    ? button(`Replay ${plural(found.keys ? found.counts.events : found.total, "event")} …`, () => commit(found), { class: "main", id: "commit" }) : null),
   more: (found) => [ranges(found)],
   follow: async (place, found, shown) => {
     const state = `${found.status} ${found.done}`;
@@ -90,6 +87,10 @@ export const replay = {
     await differences(place, found.task_id);
   },
 };
+
+/** Say which events give no rows, and lead to their letters. */
+const failing = ({ counts, partitions }) => (counts.dead_lettered ? [`${plural(counts.dead_lettered, "event")} of the range ${counts.dead_lettered === 1 ? "fails" : "fail"}`,
+  counts.letters_added ? `, ${count(counts.letters_added)} of them newly` : ", as before", ": ", el("a", { href: partitions.length === 1 ? `#/letters?partition_id=${encodeURIComponent(partitions[0].partition_id)}` : "#/letters" }, "see the letters"), ". "] : null);
 
 /** Name the events of a replay: its partitions, their numbers, and its keys. */
 function scopeOf({ partitions, keys }) {
@@ -100,7 +101,7 @@ function scopeOf({ partitions, keys }) {
 
 const LETTERS = { letters_resolved: ["letter", "resolved"], letters_added: ["letter", "added"] };
 const WOULD = { rows_added: ["row", "added"], rows_changed: ["row", "changed"], rows_removed: ["row", "removed"], ...LETTERS };
-const DID = { rows_written: ["row", "written"], rows_retracted: ["earlier row", "taken out"], ...LETTERS };
+const DID = { rows_written: ["row", "written"], rows_retracted: ["earlier row", "replaced"], ...LETTERS };
 
 /** Say in a sentence what a replay that is over has changed, or a dry run would change. */
 function says(found) {
@@ -117,31 +118,24 @@ function says(found) {
 const changes = (counts) => ["events_changed", "rows_added", "rows_removed", "rows_changed", "letters_added", "letters_resolved"]
   .some((name) => counts[name] > 0);
 
-const outcomes = (counts) => [["Written", count(counts.written)], ["Filtered", count(counts.filtered)],
-  ["Dead letters", count(counts.dead_lettered)], counts.held ? ["Held", count(counts.held)] : null,
-  ["Gone from the hub", count(counts.gone)], ["Letters resolved", count(counts.letters_resolved)],
-  ["Letters added", count(counts.letters_added)]];
+const outcomes = (counts) => [["Events with rows", count(counts.written)], ["Events filtered out", count(counts.filtered)],
+  ["Events that fail", count(counts.dead_lettered)], counts.held ? ["Events held", count(counts.held)] : null,
+  ["Gone from the hub", count(counts.gone)], ["Letters resolved", count(counts.letters_resolved)], ["Letters added", count(counts.letters_added)]];
 
 const byKey = (found) => [["Partition keys", count(found.keys)], ["Events of other keys, left alone", count(found.other_keys)]];
 
-const effects = ({ counts, dry_run: isDry }) => (isDry
-  ? [["Events that change", count(counts.events_changed)], ["Rows added", count(counts.rows_added)],
+const effects = ({ counts, dry_run: isDry }) => (isDry ? [["Events that change", count(counts.events_changed)], ["Rows added", count(counts.rows_added)],
     ["Rows removed", count(counts.rows_removed)], ["Rows changed", count(counts.rows_changed)]]
-  : [["Rows written", count(counts.rows_written)], ["Rows removed", count(counts.rows_retracted)]]);
+  : [["Rows written", count(counts.rows_written)], ["Earlier rows replaced", count(counts.rows_retracted)]]);
 
 /** Show the progress of each partition, and the numbers that the hub no longer has. */
 function ranges(job) {
-  const columns = [
-    ["Partition", (one) => one.partition_id],
-    ["Numbers", numbersOf],
-    ["State", (one) => (one.closed_at ? badge("done") : `at ${grouped(one.next)}`)],
-    ["Written", (one) => count(one.counts.written), "amount"],
-    ["Dead letters", (one) => count(one.counts.dead_lettered), "amount"],
-    ["Gone", (one) => (one.gone.length ? one.gone.map((span) => (span.first === span.last ? grouped(span.first)
-      : numbersOf(span))).join(", ") : "none"), "wide"],
-  ];
-  return card("By partition", table("Ranges", columns, inOrder(job.partitions)),
-    job.partitions.filter((one) => one.note).map((one) => el("p", { class: "quiet" },
+  const columns = [["Partition", (one) => one.partition_id], ["Sequence numbers", numbersOf],
+    ["Progress", (one) => (one.closed_at ? badge("done") : one.next === one.first ? "not begun" : `before ${grouped(one.next)}`)],
+    ["With rows", (one) => plural(one.counts.written, "event"), "amount"], ["Failing", (one) => plural(one.counts.dead_lettered, "event"), "amount"],
+    ["Lost from the hub", (one) => (one.gone.length ? one.gone.map((span) => (span.first === span.last ? grouped(span.first)
+      : numbersOf(span))).join(", ") : "none"), "wide"]];
+  return card("By partition", table("Ranges", columns, inOrder(job.partitions)), job.partitions.filter((one) => one.note).map((one) => el("p", { class: "quiet" },
       `Partition ${one.partition_id}: ${one.note}`)));
 }
 
@@ -152,22 +146,18 @@ function commit(job) {
   const grows = job.partitions.length > 1 && !job.asked.to;
   const id = crypto.randomUUID();
   let made = null;
-  return confirm({ title: "Replay for good", word: "Replay", number: job.keys ? job.counts.events : job.total,
-    text: (number) => `${plural(number, "event")} will be replayed; in the dry run `
-      + `the rows of ${plural(job.counts.events_changed, "event")} changed.`
-      + (grows ? " Events that were committed since the dry run will be replayed too." : ""),
-    act: async (_, reason) => {
+  return confirm({ title: "Replay", word: "Replay", number: job.keys ? job.counts.events : job.total,
+    text: (number) => `${plural(number, "event")} will be replayed; in the dry run ` + `the rows of ${plural(job.counts.events_changed, "event")} changed.`
+      + (grows ? " Events that were committed since the dry run will be replayed too." : ""), act: async (_, reason) => {
       made = await open("replay", { ...order, ...await keysOf(job), dry_run: false, reason }, id);
       return "The replay has begun";
     } }).then((done) => { if (done) location.hash = taskAt(made); });
 }
 
 /** Return the partition keys of a replay by key; only its diff names them. */
-const keysOf = async (job) => (job.keys
-  ? { keys: (await get(`tasks/${encodeURIComponent(job.task_id)}/diff`, { limit: 1 })).keys } : {});
+const keysOf = async (job) => (job.keys ? { keys: (await get(`tasks/${encodeURIComponent(job.task_id)}/diff`, { limit: 1 })).keys } : {});
 
-const byNumbers = (one) => ({ partitions: [one.partition_id], from: { sequence_number: one.first },
-  to: { sequence_number: one.last } });
+const byNumbers = (one) => ({ partitions: [one.partition_id], from: { sequence_number: one.first }, to: { sequence_number: one.last } });
 
 /** Read some pages of events that change: { events, next }. */
 async function changed(id, cursor) {
@@ -186,17 +176,13 @@ async function differences(place, id, cursor = "", from = 0) {
     page = await changed(id, cursor);
   } catch (problem) {
     if (!isRefusal(problem)) throw problem;
-    renew(place, card("What would change", el("p", { id: "hidden-changes" },
-      "Hidden: the changes quote events, and this key or account may not reveal them.")));
+    renew(place, card("What would change", el("p", { id: "hidden-changes" }, "Hidden: the changes quote events, and this key or account may not reveal them.")));
     return;
   }
   const rows = (word, changed) => changed.map((one) => change(word, one));
-  const columns = [
-    ["Position", (one) => el("a", { href: ledgerAt(one) }, positionOf(one))],
-    ["Outcome", (one) => badge(one.outcome)],
+  const columns = [["Position", (one) => el("a", { href: ledgerAt(one) }, positionOf(one))], ["Outcome", (one) => badge(one.outcome)],
     ["Rows", (one) => [rows("added", one.added), rows("removed", one.removed), rows("changed", one.changed),
-      one.error ? el("span", { class: "error" }, one.error) : null], "wide"],
-  ];
+      one.error ? el("span", { class: "error" }, one.error) : null], "wide"]];
   const listed = page.events.slice(from, from + PAGE);
   if (!listed.length) return renew(place);
   renew(place, card("What would change", summed(page.events, !cursor && !page.next),
@@ -215,27 +201,27 @@ function summed(events, isAll) {
     lines.set(`${name} ${column}`, line);
   };
   for (const one of events) {
-    for (const row of one.added) note(row.table, "rows added", ABSENT, ABSENT);
-    for (const row of one.removed) note(row.table, "rows removed", ABSENT, ABSENT);
+    for (const row of one.added) note(row.table, "whole rows, added", ABSENT, brief(row));
+    for (const row of one.removed) note(row.table, "whole rows, removed", brief(row), ABSENT);
     for (const row of one.changed)
-      for (const [column, [before, after]] of Object.entries(row.columns)) note(row.table, column, before, after);
+      for (const [column, [before, after]] of Object.entries(row.columns)) note(row.table, `column ${column}`, before, after);
   }
-  const columns = [["Table", (one) => one.name], ["What changes", (one) => one.column],
-    ["Rows", (one) => count(one.rows), "amount"],
-    ["For example", (one) => (one.before === ABSENT ? null : [shown(one.before), " → ", shown(one.after)]), "wide"]];
+  const columns = [["Table", (one) => one.name], ["What changes", (one) => one.column, "wide"], ["Rows", (one) => count(one.rows), "amount"],
+    ["For example", (one) => [one.before === ABSENT ? null : shown(one.before), one.before === ABSENT || one.after === ABSENT ? null : " → ", one.after === ABSENT ? null : shown(one.after)], "wide"]];
   const all = [...lines.values()].sort((one, other) => other.rows - one.rows);
   return [table("Changes by column", columns, all),
     isAll ? null : el("p", { class: "quiet", id: "summed-part" }, `Of ${plural(events.length, "event")} that ${events.length === 1
       ? "changes" : "change"}, and there are more.`)];
 }
 
+const brief = ({ row }) => Object.entries(row).slice(0, 4).map(([name, value]) => `${name} ${value}`).join(", ");
+
 /** Show a row that changes: each column with its value before and after. */
 function change(word, one) {
   const sides = { added: (value) => [ABSENT, value], removed: (value) => [value, ABSENT] };
   const columns = one.columns ? Object.entries(one.columns)
     : Object.entries(one.row).map(([name, value]) => [name, sides[word](value)]);
-  return el("table", { class: "diff", "aria-label": `${word} ${one.table}` },
-    el("caption", {}, badge(word), " ", one.table),
+  return el("table", { class: "diff", "aria-label": `${word} ${one.table}` }, el("caption", {}, badge(word), " ", one.table),
     el("thead", {}, el("tr", {}, ["Column", "Before", "After"].map((title) => el("th", { scope: "col" }, title)))),
     el("tbody", {}, columns.map(([name, [before, after]]) => el("tr", {}, el("th", { scope: "row" }, name),
       el("td", { class: "before" }, shown(before)), el("td", { class: "after" }, shown(after))))));

@@ -1,43 +1,51 @@
 // The tasks of operators: the list, one task, and the words of each kind.
 
 import { confirm, get, open, post, repeat, tried } from "./api.js";
-import { ago, badge, button, capital, card, causeAt, choice, count, dated, duration, el, facts, fault, field, formCard, grouped, inOrder, instant, isNarrow,
-  letterAt, mono, pager, plural, positionOf, quiet, renew, table, taskAt } from "./dom.js";
+import { ago, badge, button, capital, card, causeAt, choice, count, dated, duration, el, facts, fault, field, form, formCard, grouped, inOrder, instant, isNarrow,
+  letterAt, mono, pager, plural, positionOf, quiet, renew, table, taskAt, wordOf } from "./dom.js";
+import { guideAt } from "./guides.js";
 import { newReplay, replay } from "./replays.js";
 
 /** Say which letters were chosen; a cause is a link, because its name is a hash. */
 function chosenOf(found) {
   if (found.filter === null) return plural(found.total, "selected letter");
   const { fingerprint: cause, ...others } = found.filter;
-  const said = Object.entries(others).map(([name, value]) =>
-    `${name.replaceAll("_", " ")} ${name.startsWith("failed") ? instant(value).textContent : value}`).join(", ");
+  const said = Object.entries(others).map(([name, value]) => `${name.replace("partition_id", "partition").replaceAll("_", " ")} ${name.startsWith("failed") ? instant(value).textContent : wordOf(value)}`).join(", ");
   if (!cause) return said || "all letters";
   return [el("a", { href: causeAt(cause) }, "those of one cause"), said ? `, ${said}` : ""];
 }
 
+/** Say in a list, in few words, which letters were chosen. */
+const whichOf = ({ filter, total }) => (filter === null ? plural(total, "chosen letter") : [filter.partition_id ? `partition ${filter.partition_id}` : "",
+  filter.fingerprint ? "one cause" : ""].filter(Boolean).join(", ") || "all letters");
+
+// A count is not green when it is done: the work may be still to do.
+const counting = (found) => (found.dry_run && found.status === "done" ? "counted" : found.status);
 const isTrying = (found) => found.outcome?.result === "not_tried";
 
 /** Say what became of the letters that a redrive moved. */
 function movedWords({ move, moved, total, outcome }) {
-  if (move === "discard") return `${count(moved)} of ${plural(total, "letter")} discarded.`;
+  if (move === "discard") return moved === total ? `${plural(total, "letter")} discarded for good.` : `${count(moved)} of ${plural(total, "letter")} discarded for good.`;
   return `${outcome && outcome.letters < moved ? `Of ${plural(outcome.letters, "letter")}: ` : ""}${outcome ? outcome.words : "no letter tried again"}.`;
 }
 
 /** Say what to do after letters failed again. */
-const adviceOf = ({ outcome, filter }) => (outcome?.failed_again ? el("p", { id: "outcome" }, el("a", { href: filter?.fingerprint
-  ? causeAt(filter.fingerprint) : "#/letters" }, "See why they fail"), ". Mend that, such as by a new deployment, before the next retry.") : null);
+const adviceOf = ({ move, status, outcome, filter, came_later: later }) => {
+  const href = filter?.fingerprint ? causeAt(filter.fingerprint) : filter?.partition_id ? `#/letters?partition_id=${encodeURIComponent(filter.partition_id)}` : "#/letters";
+  return [outcome?.failed_again ? el("p", { id: "outcome" }, el("a", { href }, "See why they fail"), ". Mend that, such as by a new deployment, before the next retry.") : null,
+    move === "discard" && status === "done" ? quiet("Their events get no rows. Nothing is left to do for them. ", el("a", { href }, "See these letters, and what is still open")) : null,
+    later ? el("p", {}, `${plural(later, "letter")} failed after the preview: this task left ${later === 1 ? "it" : "them"} alone. `, el("a", { href }, "See what is open")) : null];
+};
 
 const redrive = {
   unit: "letter", more: () => [],
   status: (found) => (found.status === "done" ? found.outcome?.result : null) ?? found.status,
   result: (found) => found.outcome?.words ?? (found.move === "discard" ? `${plural(found.moved, "letter")} discarded` : null),
   goesOn: isTrying, notes: adviceOf, stays: "the letters that it moved stay moved",
-  title: (found) => (found.move === "discard" ? "Discard, which is for good" : "Retry"),
-  name: (found) => `${capital(found.move)} of letters`,
+  title: (found) => capital(found.move), name: (found) => `${capital(found.move)} of letters`, which: whichOf,
   done: (found) => `${count(found.done)} of ${plural(found.total, "letter")}`, says: movedWords,
-  facts: (found) => [[[found.move === "discard" ? "Discarded" : "Tried again", count(found.moved)], ["Changed meanwhile, left alone", count(found.unmoved)],
-    found.came_later ? ["Came after the preview, left alone", count(found.came_later)] : null,
-    ["Which letters", chosenOf(found)], ["Letters per second, at most", found.per_second === null ? "no limit" : count(found.per_second)]]],
+  facts: (found) => [[[found.move === "discard" ? "Discarded" : "Tried again", count(found.moved)], ["Changed meanwhile, left alone", count(found.unmoved)], ["Which letters", chosenOf(found)],
+    ["Letters per second, at most", found.per_second === null ? "no limit" : count(found.per_second)]]],
 };
 
 /** Offer a dry run. */
@@ -54,12 +62,26 @@ function purgesCard(isAsked) {
     quiet("To delete them for good, run ", mono("bin/hubledger purge start --for-real"), ". With the setting ", mono("PURGE_DAILY=true"), " the app does so every day."));
 }
 
+// What a table of the app stores, and the table whose days hold for it.
+const STORED = { batch_ledger: ["Ledger: one row a batch"], retracted_row: ["Earlier rows that a replay replaced", "batch_ledger"],
+  event_hub_dead_letter: ["Settled letters"], staged_event: ["Events staged for a replay"], replay_diff: ["Changes that dry runs found"], task_part: ["Progress of tasks", "task"],
+  task: ["Tasks"], aggregation_failure: ["Failures of the aggregation"] };
+
+/** Show what of each table is old enough, how long it is kept, and what keeps older rows. */
+const oldRows = (found) => [card(found.dry_run ? "What is old enough" : "What was deleted", table("Tables", [
+  ["What", (one) => [STORED[one.table]?.[0] ?? one.table, " ", el("span", { class: "quiet" }, `(${one.table})`)], "wide bare"],
+  ["Kept for", (one) => plural(found.older_than_days[STORED[one.table]?.[1] ?? one.table] ?? null, "day")],
+  [found.dry_run ? "Old enough" : "Deleted", (one) => `${plural(one.rows, "row")}${one.bytes ? `, about ${plural(Math.ceil(one.bytes / 1000), "kB")}`.replace("kBs", "kB") : ""}`],
+  ["Oldest", (one) => (one.oldest ? dated(one.oldest) : "–")],
+  ["Kept although old", (one) => (one.notes.length ? cell("notes", one.notes) : "–"), "wide"]], found.tables.filter((one) => one.table in STORED || one.rows || one.notes.length)))];
+
 const purge = {
-  stays: "the rows that it deleted stay deleted", name: () => "Purge of old rows",
-  title: (found) => (found.dry_run ? "Dry run: nothing is deleted" : "Purge, which is for good"),
+  stays: "the rows that it deleted stay deleted", name: () => "Purge of old rows", more: oldRows, facts: () => [],
+  title: (found) => (found.dry_run ? "Dry run: nothing is deleted" : "Purge"), status: counting,
   notes: (found) => (found.dry_run && found.status === "done" ? quiet(found.rows ? ["To delete them for good, run ", mono("bin/hubledger purge start --for-real"), "."]
-    : "No row is old enough: a purge would delete nothing.") : null),
-  done: (found) => `${plural(found.rows, "row")} ${found.dry_run ? "counted" : "deleted"}`,
+    : "Nothing is left to do: a purge now would delete nothing.") : null),
+  done: (found) => (ENDED.includes(found.status) ? !found.rows ? `No row ${found.dry_run ? "is old enough to be deleted" : "was old enough"}` : `${plural(found.rows, "row")} ${found.dry_run ? "old enough to be deleted" : "deleted"}`
+    : `${counted(found)} parts, ${plural(found.rows, "row")} ${found.dry_run ? "counted" : "deleted"} so far`),
 };
 
 // The last dry run of this tab: the form is filled with it when the operator comes back. The erasure forgets it.
@@ -78,23 +100,28 @@ function erasuresCard(isAsked) {
     else sessionStorage.removeItem(COUNTED);
     location.hash = taskAt(task);
   };
-  const countFirst = async (event) => {
-    event.preventDefault();
-    await tried(trouble, () => begin(true, reason.value.trim()));
-  };
   const forGood = () => confirm({ title: "Forget them for good", word: "Erase", number: subjects().length, grave: true,
     text: (number) => `Rows, letters and windows of ${plural(number, "subject")} are erased for good. This cannot be undone, and no replay brings them back.`,
     act: async (_, why) => { await begin(false, why); return "The erasure has begun."; } });
-  const erase = button("Erase for good", forGood, { id: "erasure-erase", class: "grave apart" });
-  const check = () => { erase.disabled = !names.value || names.value !== lastCount().names; };
+  const erase = button("Erase for good …", forGood, { id: "erasure-erase", class: "grave main" });
+  const [first, said] = [el("button", { id: "erasure-count" }, "Count"), el("p", { id: "counted" })];
+  const check = () => {
+    erase.disabled = erase.hidden = said.hidden = !names.value || names.value !== lastCount().names;
+    [first.className, first.textContent] = erase.hidden ? ["main", "Count"] : ["", "Count again"];
+  };
   [names.value, reason.value] = [lastCount().names, lastCount().reason];
   names.addEventListener("input", check);
   check();
-  return formCard("Forget a person", "Erase all that the app stores about someone", isAsked, quiet("Count first, which changes nothing; then what was counted can be erased, "
+  if (lastCount().task) get(`tasks/${lastCount().task}`).then((found) => said.append(found.status === "done" ? el("b", {}, `${erasure.done(found)} of ${whose()}`) : `The count is ${found.status}`, ", counted ",
+    ago(found.ended_at ?? found.requested_at), ". ", el("a", { href: taskAt(found) }, "See the count")), () => {});
+  return card("Forget a person", el("details", { open: isAsked }, el("summary", {}, "Erase all that the app stores about someone"), quiet("Count first, which changes nothing; then what was counted can be erased, "
     + "which cannot be undone. A subject is a partition key, or a value of the column that your app names as its subject."),
-  el("form", { class: "row", onsubmit: countFirst }, field("Subjects, one a line", names),
-    field("Why? It is stored, so name nobody.", reason), el("button", { class: "main", id: "erasure-count" }, "Count"), erase), trouble);
+  form({ class: "row" }, () => tried(trouble, () => begin(true, reason.value.trim())), field("Subjects, one a line", names), field("Why? It is stored, so name nobody.", reason), first),
+  said, el("div", { class: "row" }, erase), trouble));
 }
+
+/** Name the subjects of the last count of this tab. The app itself tells nobody whom an erasure is about. */
+const whose = () => lastCount().names.split("\n").map((one) => one.trim()).filter(Boolean).join(", ");
 
 /** Show the partitions of each stream, and the letters found in it. Only letters of the app's own stream have a page. */
 function byStream(found) {
@@ -105,21 +132,30 @@ function byStream(found) {
   const columns = [["Partition", (one) => one.partition_id],
     ["Searched", (one) => (isThrough(one) ? `all, up to ${grouped(one.last)}` : `up to ${grouped(BigInt(one.next) - 1n)} of ${grouped(one.last)}`)]];
   const streams = [...parts.keys()].sort();
-  return [found.letters_found.length ? card("Letters that mention them", quiet(capital(`${more}${plural(found.letters, "letter")}`)),
+  const isGone = !found.dry_run && found.status === "done";
+  return [found.letters_found.length ? card(isGone ? "Letters that were blanked" : "Letters that mention them", quiet(capital(`${more}${plural(found.letters, "letter")}`),
+    isGone ? ": the body, key and texts are gone. The position stays, because the ledger counts it." : ""),
     streams.filter((name) => letters.has(name)).map((name) => el("p", { class: "found" }, name ? `${name}: ` : "", positions(letters.get(name))))) : null,
-  card("By stream", el("details", {}, el("summary", {}, `${count(found.partitions.filter(isThrough).length)} of ${plural(found.partitions.length, "partition")} searched`),
+  card("Where the app looked", el("details", {}, el("summary", {}, `${count(found.partitions.filter(isThrough).length)} of ${plural(found.partitions.length, "partition")} searched`),
     streams.map((name) => [name ? el("h3", {}, name) : null, table(name || "Partitions", columns, inOrder(parts.get(name)))])))];
 }
 
+const isTask = (note) => note.startsWith("to do: ");
+const noted = (words, notes) => (notes.length ? [el("p", {}, el("b", {}, words)), el("ul", {}, notes.map((one) => el("li", {}, capital(one.replace(/^to do: /, "")))))] : null);
+// Where else an erasure looks, in words.
+const ELSEWHERE = { reasons: "Reasons and error texts of other letters that name them", staged: "Events staged for a replay", retracted: "Earlier rows that a replay replaced", diffs: "Changes that dry runs found" };
+
 const erasure = {
-  more: byStream, stays: "what it has erased stays erased", name: () => "Erasure",
-  title: (found) => (found.dry_run ? "Dry run: nothing is erased" : `Erasure of ${plural(found.subjects, "subject")}`),
+  more: byStream, stays: "what it has erased stays erased", name: () => "Erasure", status: counting,
+  title: (found) => (found.dry_run ? "Dry run: nothing is erased" : found.status === "done" ? "Erased for good" : "Erasure"),
   done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`,
-  notes: (found) => [found.dry_run ? quiet("Nothing is erased yet. Erasing cannot be undone.") : found.notes.length ? quiet("All of this is gone for good. Note also:") : null,
-    found.notes.length ? el("ul", { class: "quiet" }, found.notes.map((one) => el("li", {}, one))) : null],
-  facts: (found) => [[["By table", plain(found.tables)], found.most_rows === null ? null : ["Rows, at most", count(found.most_rows)],
-    ["Reasons and errors that name them", count(found.reasons)], ["Events staged for a replay", count(found.staged)],
-    ["Rows that a replay had taken away", count(found.retracted)], ["Events in the results of dry runs", count(found.diffs)]]],
+  notes: (found) => (found.dry_run ? [el("p", {}, `Counted for ${found.task_id === lastCount().task ? whose() : plural(found.subjects, "subject")}. Nothing is erased yet.`),
+    quiet("Erasing cannot be undone. It does not reach backups, the hub itself, files of Event Hubs Capture, other apps and logs (", el("a", { href: guideAt("erasure", "What is not reached"), target: "_blank", rel: "noopener" }, "what is not reached"), ").")]
+    : [found.status === "done" ? el("p", {}, `${plural(found.subjects, "subject")} forgotten: nothing new of ${found.subjects === 1 ? "it" : "them"} is written either.`) : null,
+      noted("You still have to, where you have it:", found.notes.filter(isTask)), noted("Ends without you:", found.notes.filter((one) => !isTask(one)))]),
+  facts: (found) => [[["Rows by table", plain(found.tables)], found.most_rows === null ? null : ["Rows, at most", count(found.most_rows)],
+    ...Object.entries(ELSEWHERE).map(([name, words]) => (found[name] ? [words, count(found[name])] : null)),
+    Object.keys(ELSEWHERE).some((name) => found[name]) ? null : ["Elsewhere", "nothing: no other text names them, and no replay or dry run keeps a copy"]]],
   actions: (found) => (found.status === "done" && found.dry_run ? el("a", { class: "go", href: "#/tasks?erase" },
     found.task_id === lastCount().task ? "Go on to erase what was counted" : "To erase, enter the subjects and count again") : null),
 };
@@ -131,8 +167,7 @@ const audit = {
   status: (found) => (found.status === "done" && found.faults.length ? "not balanced" : found.status),
   result: (found) => (found.ended_at ? verdict(found) : null),
   done: (found) => `${count(found.done)} of ${plural(found.total, "partition")}, ${verdict(found)}`,
-  notes: (found) => (found.partitions.some((one) => one.rows?.complete === false)
-    ? el("p", {}, "In some partitions only the newest rows were recounted: an audit has a limit.") : null),
+  notes: (found) => (found.partitions.some((one) => one.rows?.complete === false) ? el("p", {}, "In some partitions only the newest rows were recounted: an audit has a limit.") : null),
 };
 
 const [EVERY_MS, LIST_EVERY_MS] = [1000, 5000];
@@ -161,13 +196,11 @@ const counted = (task) => `${count(task.done)} of ${count(task.total)}`;
 const ownFields = (task) => Object.entries(task).slice(Object.keys(task).indexOf("history") + 1);
 const labelOf = (name) => capital(name.replaceAll("_", " "));
 
-const plainFacts = (task) => ownFields(task).filter(([, value]) => !Array.isArray(value))
-  .map(([name, value]) => [labelOf(name), plain(value)]);
+const plainFacts = (task) => ownFields(task).filter(([, value]) => !Array.isArray(value)).map(([name, value]) => [labelOf(name), plain(value)]);
 
 const lists = (task) => ownFields(task).filter(([, value]) => Array.isArray(value) && typeof value[0] === "object")
   .map(([name, entries]) => card(labelOf(name), table(labelOf(name), Object.entries(entries[0]).map(([key, value]) =>
-    [labelOf(key), (one) => cell(key, one[key]), typeof value === "number" ? "amount" : null]),
-  "partition_id" in entries[0] ? inOrder(entries) : entries)));
+    [labelOf(key), (one) => cell(key, one[key]), typeof value === "number" ? "amount" : null]), "partition_id" in entries[0] ? inOrder(entries) : entries)));
 
 function cell(name, value) {
   if (typeof value === "boolean") return badge(value ? name : `not ${name}`);
@@ -201,51 +234,47 @@ function standing(one) {
 
 /** A table of tasks. */
 export const tasksTable = (label, tasks) => table(label, [
-  ["Task", (one) => el("a", { class: "whole", href: taskAt(one) }, nameOf(one)), "wide"],
-  ["When", (one) => ago(one.requested_at)],
-  ["Status", (one) => [badge(kindOf(one.kind).status?.(one) ?? one.status), one.fault ? el("p", { class: "quiet" }, one.fault) : null]],
-  ["Result", standing, "wide"],
-  ["By", (one) => who(one.requested_by), "minor"], ["Why", (one) => one.reason, "wide"],
-], tasks);
+  ["Task", (one) => [el("a", { class: "whole", href: taskAt(one) }, nameOf(one)), el("span", { class: "quiet which" }, kindOf(one.kind).which?.(one) ?? "")], "wide bare"],
+  ["Requested", (one) => ago(one.requested_at)],
+  ["Status", (one) => [badge(kindOf(one.kind).status?.(one) ?? one.status), one.fault ? el("p", { class: "quiet" }, one.fault) : null]], ["Result", standing, "wide"],
+  ["By", (one) => el("span", { class: "whole" }, who(one.requested_by)), "minor"], ["Why", (one) => one.reason, "wide"]], tasks);
 
 export async function tasks(place, left, asked = "") {
   const given = new URLSearchParams(asked);
   const chosen = Object.fromEntries([...given].filter(([name]) => ["kind", "status"].includes(name)));
   const [filter, found] = [el("div", {}), el("div", { class: "place" })];
   const asks = ["first", "purge", "erase"].find((name) => given.has(name)) ?? "list"; // a link leads to its form
-  const parts = { list: card("Tasks", filter, found), first: newReplay(given, asks === "first"), purge: purgesCard(asks === "purge"), erase: erasuresCard(asks === "erase") };
+  const parts = { list: card("Newest tasks", filter, found), first: newReplay(given, asks === "first"), purge: purgesCard(asks === "purge"), erase: erasuresCard(asks === "erase") };
   place.append(el("h1", {}, "Tasks"), parts[asks], ...Object.values(parts).filter((one) => one !== parts[asks]));
   let at = ["", []];
   const show = async (...to) => {
     if (to.length) at = to;
-    const page = await get("tasks", { ...chosen, limit: isNarrow() ? PAGE / 2 : PAGE, cursor: at[0] });
+    const page = await get("tasks", { ...chosen, limit: isNarrow() || asks !== "list" ? PAGE / 4 : PAGE, cursor: at[0] });
     if (left.aborted) return;
     const isFiltered = Object.keys(chosen).length > 0;
     if (!filter.hasChildNodes() && (page.tasks.length || isFiltered)) filter.append(filterOf(chosen, page.kinds));
-    renew(found, ...listed(page, isFiltered), pager(["Newer", "Older"], { cursor: at[0], before: at[1] }, page.next,
-      (...next) => tried(found, () => show(...next))));
+    renew(found, ...listed(page, isFiltered), pager(["Newer", "Older"], { cursor: at[0], before: at[1] }, page.next, (...next) => tried(found, () => show(...next))));
   };
   await repeat(left, LIST_EVERY_MS, () => show());
 }
 
 function filterOf(chosen, kinds) {
   const named = (words) => [["", "all"], ...words.map((word) => [word, word === "redrive" ? "retry or discard" : word])];
-  const form = el("form", { class: "row", onsubmit: (event) => {
-    event.preventDefault();
-    const asked = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+  const fields = form({ class: "row" }, (given) => {
+    const asked = new URLSearchParams([...new FormData(given)].filter(([, value]) => value));
     location.hash = `#/tasks${asked.size ? `?${asked}` : ""}`;
-  } }, field("Kind", choice("kind", named(kinds), chosen.kind)),
-  field("Status", choice("status", named(STATUSES), chosen.status)), el("button", {}, "Filter"));
-  return el("details", { class: "filter", open: Object.keys(chosen).length > 0 }, el("summary", {}, "Filter"), form);
+  }, field("Kind", choice("kind", named(kinds), chosen.kind)), field("Status", choice("status", named(STATUSES), chosen.status)), el("button", {}, "Filter"));
+  return el("details", { class: "filter", open: Object.keys(chosen).length > 0 }, el("summary", {}, "Filter"), fields);
 }
 
 function listed(page, isFiltered) {
-  const open = page.tasks.filter((one) => !ENDED.includes(one.status));
-  const failed = page.tasks.filter((one) => one.status === "failed").length;
-  if (page.tasks.length) return [el("p", { id: "standing" }, `${open.length ? `${count(open.length)} of these tasks ${open.length === 1 ? "is" : "are"} not over yet`
-    : "No task is running"}${failed ? `; ${count(failed)} failed: open it to see why` : ""}.`), tasksTable("Tasks", page.tasks)];
+  const number = (...statuses) => page.tasks.filter((one) => statuses.includes(one.status)).length;
+  const [running, paused, failed] = [number("planned", "running"), number("paused"), number("failed")];
+  const are = (some) => `${count(some)} ${some === 1 ? "task is" : "tasks are"}`;
+  if (page.tasks.length) return [el("p", { id: "standing" }, `${running ? `${are(running)} running` : "No task is running"}${paused ? `; ${are(paused)} paused until somebody resumes ${paused === 1 ? "it" : "them"}` : ""}`
+    + `${failed ? `; ${count(failed)} failed: open it to see why` : ""}.`), tasksTable("Tasks", page.tasks)];
   return isFiltered ? [el("p", {}, "No task matches the filter.")] : [el("p", {}, "No task has been requested yet."),
-    quiet("A task is an order of an operator that the app carries out by itself: a replay or an erasure, which begin below, or a retry or discard of ", el("a", { href: "#/letters" }, "letters"), ".")];
+    quiet("A task is work that you request and the app does by itself, with its progress and result here: a replay, a count of old rows or an erasure, which begin below; a retry or discard of ", el("a", { href: "#/letters" }, "letters"), "; an audit, from the ", el("a", { href: "#/" }, "overview"), ".")];
 }
 
 export async function task(place, left, id) {
@@ -269,14 +298,23 @@ function progress(found, kind, isOver) {
   const allowed = isOver ? [] : [found.status === "paused" ? "resume" : "pause", "cancel"];
   const figures = el("div", { class: "columns" }, ...kind.facts(found).map((pairs) => facts(pairs)),
     facts([["Requested by", who(found.requested_by)], ["Why", found.reason], ["Requested", dated(found.requested_at)], ["Ended", dated(found.ended_at)]]));
+  const named = found.dry_run ? "the dry run" : `the ${found.move ?? found.kind}`;
+  const look = { cancel: { class: found.dry_run ? "apart" : "grave apart" }, resume: { class: "main" } };
   return card(kind.title(found),
-    el("p", { class: "verdict", id: "task-status" }, badge(kind.status?.(found) ?? found.status), kind.says && isOver ? kind.says(found)
-      : `${kind.done(found)}${paceOf(found, kind.unit)}`),
-    isOver ? null : bar(found, "progress"),
-    found.fault ? fault({ detail: found.fault }) : null,
-    kind.notes?.(found) ?? null,
-    el("div", { class: "row" }, allowed.map((move) => button(capital(move), () => ask(found, move), move === "cancel" ? { class: "grave apart" } : {})), kind.actions?.(found) ?? null),
-    kind.follow ? el("details", {}, el("summary", {}, "Figures"), figures) : figures);
+    el("p", { class: "verdict", id: "task-status" }, badge(kind.status?.(found) ?? found.status), el("span", {}, kind.says && isOver ? kind.says(found)
+      : `${kind.done(found)}${paceOf(found, kind.unit)}`)), isOver ? null : bar(found, "progress"), isOver ? null : standsNow(found),
+    found.fault ? fault({ detail: found.fault }) : null, kind.notes?.(found) ?? null,
+    el("div", { class: "row" }, allowed.map((move) => button(`${capital(move)} ${named}`, () => ask(found, move), look[move])), kind.actions?.(found) ?? null),
+    kind.follow ? el("details", {}, el("summary", {}, "All figures, who requested it, and why"), figures) : figures);
+}
+
+/** Say since when a task that is open runs or is paused, by whom and why, and what that means. */
+function standsNow(found) {
+  const paused = found.status === "paused" ? found.history.findLast((one) => one.move === "pause") : null;
+  const harmless = found.dry_run ? " A dry run changes nothing, also when it is cancelled." : "";
+  if (paused) return el("p", { id: "stands" }, `Paused by ${who(paused.by)} `, ago(paused.at), paused.why ? `: “${paused.why}”` : "", `. It goes on only when somebody resumes it.${harmless}`);
+  return el("p", { id: "stands" }, found.started_at ? ["Begun ", ago(found.started_at), found.done ? [", last progress ", ago(found.updated_at)] : ", nothing done yet"] : "Not begun yet",
+    `. The app goes on by itself: you need not wait here. If nothing moves for minutes, look at the `, el("a", { href: "#/" }, "overview"), ` for what is stopped.${harmless}`);
 }
 
 function ask(found, move) {
@@ -284,11 +322,14 @@ function ask(found, move) {
   const isNew = move === "resume" && version && version !== found.transform_version;
   const named = isNew ? { transform_version: version } : {};
   const more = isNew ? ` What is left of it is done with the transform ${version}, not with ${found.transform_version}.` : "";
-  confirm({ title: `${capital(move)}: ${nameOf(found)}`, word: capital(move), number: null,
-    text: () => MOVES[move](found.kind) + more, grave: move === "cancel",
+  confirm({ title: `${capital(move)}: ${nameOf(found)}`, word: `${capital(move)} the task`, number: null,
+    text: () => MOVES[move](found.kind) + more, grave: move === "cancel" && !found.dry_run,
     act: async (_, reason) => { await post(`tasks/${found.task_id}/${move}`, { reason, ...named }); return `${move}: done`; } });
 }
 
-const history = (found) => (found.history.length ? card("Moves of the task", el("ol", { class: "attempts" }, found.history.map(moved))) : null);
+const DONE = { begin: "begun", pause: "paused", resume: "resumed", cancel: "cancelled", fail: "failed" };
 
-const moved = (one) => el("li", {}, badge(one.move), ` by ${who(one.by)}, `, ago(one.at), one.why ? el("p", { class: "quiet" }, one.why) : null);
+const history = (found) => card("What happened", el("ol", { class: "attempts" }, moved({ move: "requested", by: found.requested_by, at: found.requested_at, why: found.reason }),
+  found.history.map(moved), found.status === "done" ? el("li", {}, badge("done"), " ", ago(found.ended_at)) : null));
+
+const moved = (one) => el("li", {}, badge(DONE[one.move] ?? one.move), ` by ${who(one.by)}, `, ago(one.at), one.why ? el("p", { class: "quiet" }, one.why) : null);
