@@ -53,9 +53,7 @@ def test_causes_lead_with_the_message_are_discarded_while_others_fail_and_are_fo
     assert page.locator("#settled").count() == 0
     page.wait_for_selector(f".totals a:has-text('need you') b:text-is('{needy:,}')")
     causes.first.locator("button.grave").click()
-    page.wait_for_selector(
-        "dialog:has-text('2 letters will be discarded for good: the rows of their events are never written'):has-text('Partition 6')"
-    )
+    page.wait_for_selector("dialog:has-text('2 letters will be discarded for good'):has-text('Partition 6. Cause: ')")
     run.feed("6", b"{cause")
     order(page, "2", "grave")
     page.wait_for_selector("#notice:text-is('2 letters discarded; 1 letter came after the preview and is not in it')")
@@ -92,7 +90,6 @@ def test_a_bug_is_named_by_its_error_its_line_and_an_operators_words_and_a_previ
     assert page.inner_text("table[aria-label=Letters] tbody tr:first-child .error") == "KeyError: 'unit'"
     page.click("#redrive-discard")
     page.wait_for_selector("#preview:has-text('Partition 1. Cause: KeyError')")
-    assert page.locator("table[aria-label='Causes of the letters']").count() == 0, "the list below has the one cause"
     page.click("#redrive-start")
     order(page, "2", "grave")
     page.wait_for_selector("#notice:has-text('2 letters discarded')")

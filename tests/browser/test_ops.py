@@ -172,11 +172,11 @@ def test_what_is_not_loaded_is_a_grey_shape_and_the_header_stays_one_line(page: 
     page.route("**/api/tasks?*", lambda route: None)
     page.evaluate("location.hash = '#/tasks'")
     page.wait_for_selector("section[aria-label='New replay']")
-    shape = "getComputedStyle(document.querySelector('section[aria-label=Tasks] .place'), '::after').content"
+    shape = "getComputedStyle(document.querySelector('[aria-label^=Newest] .place'), '::after').content"
     assert page.evaluate(shape) == '""'
     page.unroute("**/api/tasks?*")
     page.reload()
-    page.wait_for_selector("section[aria-label=Tasks] :is(table, p)")
+    page.wait_for_selector("[aria-label^=Newest] :is(table, p)")
     assert page.evaluate(shape) == "none"
     seen(page, "**/api/status", lambda body: body.update(event_hub="telemetry-of-all-homes-of-the-north-" * 3))
     page.goto(f"{run.address}/api/ops?long")
