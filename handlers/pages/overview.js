@@ -179,7 +179,7 @@ const STOPS = {
   store: ["the database refuses a batch", "Clear what blocks the database: the next batch that is written ends the stop.", "The database has refused one batch again and again."],
   trigger: ["the host delivers nothing", "No event waits: the app's own reader takes them once a minute, until the host delivers again. Look in the log of the host for the event that it cannot read.", ""],
   erasure_key: ["the key of an erasure is missing", "Set ERASURE_KEY_BEFORE to the former key: older events then go on.", "An erasure needs its key to tell which events are forgotten. Events that reached the hub since are taken."],
-  held: ["too many events wait behind a letter", "Retry or discard the letters that they wait for, never the held ones: the partition then goes on.", "Events of one key keep their order: they are held until its open letter is settled, one of those that need you."],
+  held: ["too many events wait behind a letter", "Retry or discard the letters that they wait for, never the held ones: the partition then goes on.", "Events of one key keep their order, so they are held behind its open letter, which is among the letters that need you."],
   [NONE]: ["no reason is recorded", "Check the database (errors that begin with Store), the hub (Hub), and whether functions of the app are switched off.", "No batch has been committed for five minutes, although events wait."],
 };
 const MANNER = { trigger: "read by the app's own reader", erasure_key: "read from newer events on" }; // others are not read
@@ -253,7 +253,7 @@ function matters(status, { runs, tasks, minutes, late }) {
   }
   const gone = status.hub_forgets.events_lost;
   if (gone) {
-    found.push([TONIGHT, `${plural(gone, "event")} ${gone === 1 ? "is" : "are"} lost`, "#/letters?status=exhausted", "Show the letters", "events-lost", "Have their publisher send them again, or take them from Capture, the hub's copy in a storage account. Then discard their letters: no retry can help them.", { more: "The hub dropped them before their letter or gap was settled, and the app stores no body of them. The ledger balances all the same: a letter is an outcome." }]);
+    found.push([TONIGHT, `${plural(gone, "event")} ${gone === 1 ? "is" : "are"} lost`, "#/letters?status=exhausted", "Show the letters", "events-lost", "Have their publisher send them again, or take them from Capture, the hub's copy in a storage account. Then discard their letters: no retry can help them.", { more: "They are among the oldest. The hub dropped them before their letter or gap was settled, and the app stores no body of them. The ledger balances all the same: a letter is an outcome." }]);
   }
   for (const run of faulty(runs)) {
     found.push([TONIGHT, `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, "[aria-label=Audit] label", "Run the audit with the rows", "aggregation-quality", `Run the audit with the rows: it names the events to replay, and changes nothing. ${capital(run.quality.fault)}.`, { more: `A run of ${instant(run.closed_at ?? run.planned_at).textContent} found it. Most likely somebody has deleted or added rows of a table by hand.`, also: [`#/runs/${encodeURIComponent(run.run_id)}`, "Show the run"] }]);
@@ -358,7 +358,7 @@ const first = (status) => el("div", { class: "matter" },
   el("p", { class: "words" }, "No event has arrived yet"),
   el("p", {}, "The app reaches its database and its hub", asOf(), `: the hub ${status.event_hub} answers with ${plural(status.partitions.length, "partition")}, and ${
     status.lag ? `${plural(status.lag, "event")} in it wait to be written, which takes some seconds.` : "no event waits there. An event shows here within seconds."}`),
-  el("p", {}, `Were events sent, and none arrives? Then they probably went to another hub: compare the namespace and the hub of their publisher with EVENTHUB and EVENTHUB_NAME of the app. It reads as consumer group ${status.consumer_group}.`),
+  el("p", {}, `Were events sent, and none arrives? Then they probably went to another hub: compare the namespace and the hub of their publisher with the app's settings EVENTHUB (the connection) and EVENTHUB_NAME. The app reads as consumer group ${status.consumer_group}.`),
   el("details", {}, el("summary", {}, "Trying the app on your own machine?"), el("code", {}, "make run"), " brings its own events, and ", el("code", {}, "make run TRANSFORM=apps.orders EVENTS_FROM=events.jsonl"), " those of a file."));
 
 function line([when, words, to, word, heading, detail, { cause, more, also } = {}], place) {
