@@ -171,7 +171,7 @@ def test_a_resident_sees_the_home_of_the_link_without_a_key_or_a_search_until_th
     page.wait_for_selector("#period")
     assert [one.headers["x-home-link"] for one in sent] == [LINK]
     assert not any(LINK[:13] in one.url for one in sent)
-    assert (page.is_visible("#search"), page.is_visible("#key")) == (False, False)
+    assert [page.is_visible(one) for one in ("#back", "#search", "#key")] == [False, False, False]
 
 
 def test_the_root_and_an_address_with_a_slash_at_the_end_lead_to_the_page_which_links_to_homes_that_there_are(

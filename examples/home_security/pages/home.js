@@ -9,7 +9,7 @@ import { clock } from "./zone.js";
 
 const EVERY_MS = 60_000;
 const FIRST_ALERTS = 5;
-const DAY_S = 86_400;
+const [HOUR_MS, DAY_S] = [3_600_000, 86_400];
 // By kind of sensor: its name, the word for an active reading, and the name of its alert.
 const WORDS = { motion: ["Motion", "Motion", "Motion"], door: ["Doors", "Open", "Door open"],
   window: ["Windows", "Open", "Window open"], glass_break: ["Glass break", "Heard", "Glass break"] };
@@ -27,9 +27,9 @@ let asked = 0; // the number of the last request
 /** The link of a resident, after the # of the address: browsers send that part to no server. */
 const link = () => new URLSearchParams(location.hash.slice(1)).get("link");
 
-/** A resident with a link sees one home: no search, and no key. */
+/** A resident with a link sees one home: no search, no key, and no way to the operator's page. */
 function ownOnly() {
-  for (const name of ["search", "key"]) document.getElementById(name).hidden = link() !== null;
+  for (const name of ["back", "search", "key"]) document.getElementById(name).hidden = link() !== null;
 }
 
 /** Read and show; an answer that arrives after a later request is dropped. */
@@ -144,26 +144,45 @@ function safety(home, at) {
   const recent = home.alerts.filter((one) => one.observed_at >= home.day.since);
   const gas = recent.filter((one) => one.ppm !== null).sort((one, other) => other.ppm - one.ppm)[0];
   const now = home.day.kinds.find((one) => one.ppm);
-  const newest = now ? `The newest reading of carbon monoxide, on ${at.moment(now.last_observed_at)}, was at most ${now.steps.at(-1).ppm.most} ppm. ` : "";
-  if (gas) return matter("bad", `Carbon monoxide was dangerous: ${count(gas.ppm)} ppm.`, "safety", [`Measured on ${at.moment(gas.observed_at)}. From ${ALARMING_PPM} ppm on it is dangerous. ${newest}`], DANGER);
+  const most = now?.steps.at(-1).ppm.most;
+  const newest = now ? `Newest reading of carbon monoxide: ${count(most)} ppm, ${at.moment(now.last_observed_at)}. From ${ALARMING_PPM} ppm on it is dangerous. ` : "";
+  if (gas && most >= ALARMING_PPM) return matter("bad", `Carbon monoxide is dangerous now: ${count(most)} ppm.`, "safety", newest, DANGER);
+  if (gas) return matter("bad", `Carbon monoxide was dangerous: ${count(gas.ppm)} ppm${now ? `. Now it is ${count(most)} ppm` : ""}.`, "safety", [`It was highest ${
+    duration((Date.parse(home.at) - Date.parse(gas.observed_at)) / 1000)} ago, on ${at.moment(gas.observed_at)}. ${newest}`], DANGER);
   if (recent.length) return matter("bad", `${plural(recent.length, "alert")} in the last day.`, "safety", `The newest: ${wordsOf(recent[0].kind)[2].toLowerCase()}, ${at.moment(recent[0].observed_at)}. `
     + "If nobody of the home caused it, do not go in alone: call the police.");
-  return matter("good", "No alert in the last day.", "safety", [newest || `The newest reading is of ${at.moment(newestAt(home))}. `, "There is nothing to do."]);
+  return matter("good", `No alert in the last ${home.alerts.length ? "day" : "week"}.`, "safety", [newest || `The newest reading is of ${at.moment(newestAt(home))}. `, "There is nothing to do."]);
+}
+
+/** Group alerts of one kind and sensor that follow each other within an hour; the newest comes first. */
+const incidents = (alerts) => alerts.reduce((found, one) => {
+  const last = found.at(-1)?.at(-1);
+  const isSame = last?.kind === one.kind && last.sensor_id === one.sensor_id && Date.parse(last.observed_at) - Date.parse(one.observed_at) <= HOUR_MS;
+  if (isSame) found.at(-1).push(one);
+  else found.push([one]);
+  return found;
+}, []);
+
+function incident(group, at) {
+  const [{ kind, ppm, sensor_id: sensor, observed_at: until }, first, isOne] = [group[0], group.at(-1), group.length === 1];
+  const most = Math.max(...group.map((one) => one.ppm));
+  return el("li", {}, el("b", {}, wordsOf(kind)[2]), ppm === null ? "" : ` ${isOne ? "" : "up to "}${count(most)} ppm, dangerous`,
+    el("span", { class: "quiet" }, ` sensor ${sensor} · `, el("time", { datetime: first.observed_at }, at.dated(first.observed_at)),
+      isOne ? "" : [" to ", el("time", { datetime: until }, at.day(Date.parse(first.observed_at)) === at.day(Date.parse(until)) ? at.hour(Date.parse(until)) : at.moment(until)), `, ${count(group.length)} alerts`]));
 }
 
 function alerts(home, at) {
-  const shown = view.every ? home.alerts : home.alerts.slice(0, FIRST_ALERTS);
-  const hidden = home.alerts.length - shown.length;
+  const all = incidents(home.alerts);
+  const shown = view.every ? all : all.slice(0, FIRST_ALERTS);
+  const hidden = all.length - shown.length;
   if (isEmpty(home)) return card("Nothing yet", el("p", { id: "calm" }, "No sensor of this home has sent a reading yet, so nobody knows if it is safe. Alerts and charts appear here when one does."),
     el("p", {}, "If sensors are installed, check their power and connection, or call the company that looks after them."));
-  if (!shown.length) return card("Alerts", el("p", { class: "calm", id: "calm" }, "No alerts in the week."));
-  return card(silentFor(home) === null ? "Alerts of the week" : "Alerts in the last week of readings", el("ul", { class: "alerts", id: "alerts" }, shown.map((one) => el("li", {},
-    el("b", {}, wordsOf(one.kind)[2]), one.ppm === null ? "" : ` ${count(one.ppm)} ppm, dangerous`,
-    el("span", { class: "quiet" }, ` sensor ${one.sensor_id} · `,
-      el("time", { datetime: one.observed_at }, at.moment(one.observed_at)))))),
-  hidden ? button(`Show ${count(hidden)} more`, () => { view.every = true; show(); }) : null,
-  el("p", { class: "quiet" }, "This page is no alarm: a reading appears here some time after it was sent."),
-  home.more_alerts && !hidden ? el("p", { class: "quiet" }, "The week has older alerts, which are not shown.") : null);
+  const isSilent = silentFor(home) !== null;
+  if (!shown.length) return view.until || isSilent ? card("Alerts", el("p", { class: "calm", id: "calm" }, "No alerts in the week.")) : null;
+  return card(isSilent ? "Old alerts, of the last week with readings" : "Alerts of the week", el("ul", { class: isSilent ? "alerts old" : "alerts", id: "alerts" }, shown.map((one) => incident(one, at))),
+    hidden ? button(`Show ${count(hidden)} more`, () => { view.every = true; show(); }) : null,
+    isSilent ? null : el("p", { class: "quiet" }, "Do not rely on this page as an alarm: readings reach it with a delay of some seconds or minutes."),
+    home.more_alerts && !hidden ? el("p", { class: "quiet" }, "The week has older alerts, which are not shown.") : null);
 }
 
 function kind(one, home, period, at) {
@@ -177,10 +196,13 @@ function kind(one, home, period, at) {
   return card(name, el("p", { class: "said" }, said),
     activityChart(one, home.alerts.filter((each) => each.kind === one.kind), period, at, `${name}: ${said}`),
     el("ul", { class: "legend" }, [...(one.ppm ? [["active", "average, in ppm"], ["range", "least to most"]]
-      : [["active", active.toLowerCase()], ["readings", "all readings"]]), ...(home.alerts.some((each) => each.kind === one.kind) ? [["alarm", "alert"]] : [])].map(([look, words]) => el("li", {}, el("i", { class: look }), words))),
-    el("p", { class: "quiet" }, `Last reading ${at.moment(one.last_observed_at)}`),
+      : [["active", active.toLowerCase()], ["readings", "number of all readings"]]), ...(home.alerts.some((each) => each.kind === one.kind) ? [["alarm", "alert"]] : [])].map(([look, words]) => el("li", {}, el("i", { class: look }), words))),
+    el("p", { class: "quiet" }, `Last reading ${at.moment(one.last_observed_at)}${stateOf(one, active.toLowerCase())}`),
     el("details", {}, el("summary", {}, "In numbers"), el("table", {}, el("tbody", {}, rows))));
 }
+
+/** Say of a switch what its last reading was, where the readings of its last step agree. */
+const stateOf = ({ ppm, steps }, active) => (ppm || ![0, steps.at(-1).readings].includes(steps.at(-1).active) ? "" : `: ${steps.at(-1).active ? "" : "not "}${active}`);
 
 function search(form) {
   const found = document.getElementById("found");

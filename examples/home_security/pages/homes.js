@@ -1,7 +1,7 @@
 // Find homes by the beginning of their ids as a person types it, on the operator's page and on a resident's.
 
 import { BASE, get, Problem } from "./api.js";
-import { button, card, el, fault, field } from "./dom.js";
+import { button, card, el, fault, field, plural, quiet } from "./dom.js";
 import { explain } from "./guides.js";
 
 const PAGE = 12;
@@ -15,8 +15,10 @@ export async function findHomes(place, prefix, cursor = "", before = []) {
     const page = await get("homes", { prefix, cursor, limit: PAGE });
     if (own !== asked) return;
     const homes = [...before, ...page.homes];
-    place.replaceChildren(homes.length ? el("ul", { class: "tiles", "aria-label": "Homes" }, homes.map(link))
-      : el("p", { class: "quiet" }, prefix ? "No home id begins with this text." : "No home is registered yet: a home appears after its first registration event."),
+    place.replaceChildren(...homes.length ? [quiet(`${page.next ? `The first ${plural(homes.length, "home")} by id.` : `${plural(homes.length, "home")}.`} Open one to see its alerts and readings, as its resident sees them.`),
+      el("ul", { class: "tiles", "aria-label": "Homes" }, homes.map(link))]
+      : prefix ? [quiet("No home id begins with this text.")] : [el("p", {}, "No home is registered yet: a home appears after its first registration event."),
+        el("p", {}, el("a", { href: `${BASE}ops` }, "Overview"), " says whether events arrive.")],
     page.next ? button("Show more homes", () => findHomes(place, prefix, page.next, homes)) : "");
   } catch (problem) {
     if (!(problem instanceof Problem) || problem.needsKey) throw problem;
@@ -36,8 +38,6 @@ export async function homes(place) {
   const form = el("form", { class: "row", onsubmit: (event) => { event.preventDefault(); look(); },
     oninput: () => { clearTimeout(later); later = setTimeout(look, 200); } },
   field("Id begins with", prefix), el("button", { class: "main" }, "Find"));
-  place.append(el("h1", {}, "Homes"), card("Find a home", form,
-    el("p", { class: "quiet" }, "Open a home to see its alerts, and its last day and week by kind of sensor, as its resident sees them."),
-    found));
+  place.append(el("h1", {}, "Homes"), card("Find a home", form, found));
   await look();
 }
