@@ -29,34 +29,31 @@ _PAGE = """<!doctype html>
 <body>
   <header>
     <a class="brand" href="../ops"><img src="icon.svg" alt="" width="26" height="26"><span>Hubledger</span></a>
-    <a href="../ops">← Overview</a>
-    <details class="folded"><summary>Guides</summary><nav aria-label="Guides">{nav}</nav></details>
+    <a class="whole" href="../ops">← Overview</a>
+    <details class="guides"><summary>All guides</summary><nav aria-label="Guides">{nav}</nav></details>
   </header>
   <main id="main">{contents}<article class="card guide-text">
 {text}</article></main>
 </body>
 </html>
 """
-_SECTION = r"<h2 (.*?)>(.*?)</h2>(.*?)(?=<h2 |\Z)"
-_FOLDED = r'<details class="folded section"><summary>\2</summary><h2 \1>\2</h2>\3</details>'
+_SECTION = re.compile(r'<h2 id="(.*?)">(.*?)</h2>(?:\n<p><em>([^\n]*)</em></p>)?(.*?)(?=<h2 |\Z)', re.DOTALL)
 
 
 def guide(path: Path, names: Collection[str]) -> str:
     """Return a page of Markdown as HTML. `names` has the names of all guides, without their suffix.
 
     A link to another guide leads to it, one to an address of the web leads there, and any other is its text alone.
-    A link that has the name of a guide's file as its text gets the title of the guide, and of its section.
+    A link that has the name of a guide's file as its text gets the title of the guide, and of its section. A first line
+    of a section in italics is its plain title, before its heading.
     """
     from markdown_it import MarkdownIt  # takes 30 ms, and no other request needs it
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = parser.parse(path.read_text(encoding="utf-8"))
-    sections = []
     for heading, line in pairwise(tokens):
         if heading.type == "heading_open":
             heading.attrSet("id", slug(line.content))
-        if (heading.type, heading.tag) == ("heading_open", "h2"):
-            sections.append(f'<li><a href="#{slug(line.content)}">{escape(line.content.replace("`", ""))}</a></li>')
     titles = {name: _titles(path.with_name(f"{name}.md")) for name in names}
     for token in tokens:
         if token.children:
@@ -65,14 +62,25 @@ def guide(path: Path, names: Collection[str]) -> str:
         f'<a href="{name}.html"{" aria-current=page" if name == path.stem else ""}>{escape(titles[name][""])}</a>'
         for name in names
     )
-    text = re.sub(_SECTION, _FOLDED, parser.renderer.render(tokens, parser.options, {}), flags=re.DOTALL)
-    contents = (
-        '<details class="card guide-text folded"><summary>Sections</summary>'
-        f'<nav aria-label="Sections"><ul>{"".join(sections)}</ul></nav></details>\n  '
-        if sections
-        else ""
+    text = parser.renderer.render(tokens, parser.options, {})
+    sections = [(anchor, _named(title or name, title and name)) for anchor, name, title, _ in _SECTION.findall(text)]
+    listed = "".join(f'<li><a href="#{anchor}">{name}</a></li>' for anchor, name in sections)
+    contents = f'<nav class="card sections" aria-label="Sections"><ul>{listed}</ul></nav>\n  ' if sections else ""
+    return _PAGE.format(
+        title=escape(titles[path.stem][""]), nav=nav, contents=contents, text=_SECTION.sub(_folded, text)
     )
-    return _PAGE.format(title=escape(titles[path.stem][""]), nav=nav, contents=contents, text=text)
+
+
+def _folded(found: re.Match[str]) -> str:
+    """Return a section that is folded on a phone, below its title."""
+    anchor, name, title, text = found.groups()
+    head = _named(title, name) if title else name
+    return f'<details class="folded section"><summary>{head}</summary><h2 id="{anchor}">{head}</h2>{text}</details>'
+
+
+def _named(title: str, name: str) -> str:
+    title = re.sub("</?code>", "", title)
+    return f"{title} <small>{name}</small>" if name else title
 
 
 def slug(heading: str) -> str:

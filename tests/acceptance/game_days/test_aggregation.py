@@ -61,9 +61,7 @@ def test_an_engine_that_fails_a_pause_and_rows_that_were_deleted_are_mended(day:
     assert (run.code, audit.code) == (0, 1), audit
     assert "the run read 17 rows, and the ledger counts 20" in run.output
     place = {"PARTITION": r"(\d+) +rows_missing", "FIRST": r"rows_missing +(\d+)", "LAST": r"rows_missing +\d+ +(\d+)"}
-    mended = day.follow(
-        "aggregation-quality", "replay", "explain", "repair", **place, DAY=r"planned +(\d{4}-\d\d-\d\d)"
-    )
+    mended = day.follow("aggregation-quality", "replay", "repair", **place, DAY=r"planned +(\d{4}-\d\d-\d\d)")
     assert [ran.code for ran in mended] == [0, 0, 0], mended
     day.until(lambda: summed() == 60 and committed() == runs + 3, "the increments and the repair")
     day.until_healthy(but=frozenset({"aggregation-failed", "aggregation-quality"}))
