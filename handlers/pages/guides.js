@@ -12,7 +12,7 @@ const OPERATOR = {
 };
 const FOUND = new Map([
   ...Object.entries(OPERATOR).flatMap(([heading, titles]) => titles.map((title) => [title, ["operator", heading]])),
-  ["State of the sums", ["operator", "The aggregation"]],
+  ["Are the sums up to date?", ["operator", "The aggregation"]],
   ["Runs", ["operator", "The aggregation"]], ["Run", ["aggregation", "When something is wrong"]],
   ...["Forget a person", "Letters that mention them", "Letters that were blanked", "Where the app looked", "Dry run: nothing is erased", "Erasure", "Erased for good"].map((title) => [title, ["erasure", "How to erase"]]),
 ]);

@@ -189,7 +189,7 @@ const MOVES = { pause: () => "The task stops between two pieces, and can be resu
 const kindOf = (name) => ({ ...OTHER, ...KINDS[name] });
 const nameOf = (one) => `${kindOf(one.kind).name(one)}${one.dry_run ? ", dry run" : ""}`;
 /** Name who did something: without sign-in the app knows only that the caller had the key. */
-const who = (by) => (by in KINDS ? "the app" : by.startsWith("unverified") ? "a key holder" : by);
+export const who = (by) => (by in KINDS ? "the app" : by.startsWith("unverified") ? "a key holder" : by);
 const counted = (task) => `${count(task.done)} of ${count(task.total)}`;
 
 /** The fields that only this kind has: they follow `history`, the last one of every kind. */

@@ -1,13 +1,12 @@
 """The tasks on the operator's page: replays, erasures, purges, and the runs of the aggregation."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tests.browser.conftest import HOSTILE, Run, reading, registration
 from tests.browser.tab import (
-    HEIGHT,
     Picture,
-    Portrait,
     boxes,
     confirmed,
     order,
@@ -299,30 +298,33 @@ def test_the_runs_are_listed_with_what_they_came_to_and_a_fault_of_the_quality_i
     assert (told["Status"], told["Engine"].strip(), told["Rows"]) == (
         "rows differ",
         "local",
-        f"{found['rows_ledger']:,}",
+        f"{found['rows_ledger'] - 1:,} of {found['rows_ledger']:,}",
     )
     assert (told["Aggregate"], told["Windows"]) == (first["job"], f"{first['windows']:,}")
     assert "Readings" not in told, "words of one app"
-    assert told["Against the ledger"] == f"T{found['fault'][1:]}."
+    missing = f"1 of {found['rows_ledger']:,} rows is missing"
+    assert told["Result"] == f"{missing} by the ledger"
     red, green, blue = page.locator(f"{RUNS} td[data-label=Status] .badge").first.evaluate(
         "one => getComputedStyle(one).color.match(/\\d+/g).map(Number)"
     )
     assert red > 2 * max(green, blue)
-    assert page.inner_text(".verdict.bad").startswith("Do not rely on the sums of home_activity yet: ")
+    lead = page.locator(".matter.bad")
+    assert lead.locator(".words").inner_text() == f"{missing} in partition 3: do not rely on the sums of home_activity"
+    assert f": {found['fault']}. " in lead.locator(".detail").inner_text()
+    assert lead.locator("li a").get_attribute("href") == "#/tasks?partition=3&first="
     assert "the runs below are from before" in page.inner_text("#no-engine")
     picture(page, "ops-runs")
     show(page, "#/")
     page.click(".matter:has-text('The rows of home_activity differ from the ledger') a:text-is('Show the run')")
     page.wait_for_selector("#quality")
-    fault, remedy, figures, late = page.locator("#quality p").all_inner_texts()
-    assert fault == f"Rows differ: {found['fault']}."
-    assert remedy.startswith('What to do: audit the ledger with "the rows too", which names the numbers; replay them')
-    rows = found["rows_ledger"]
-    assert figures == f"The ledger counts {rows:,} rows. The run found {rows - 1:,} to sum."
-    assert late == "2 rows came long after their window had ended. Its sum has them now."
+    figures, late = page.locator("#quality p").all_inner_texts()
+    assert figures == f"It added up {found['rows_ledger'] - 1:,} rows. {missing} by the ledger."
+    assert late == "2 rows came after an earlier run had added up their time. The sums have them now."
+    page.click("button:text-is('Audit the rows of partition 3')")
+    page.wait_for_selector("#task-status:has-text('1 of 1 partition, ')")
     show(page, "#/")
     page.click("button:text-is('Run the audit with the rows')")
-    page.wait_for_selector("#task-status")
+    page.wait_for_selector("#task-status:has-text(' of 16 partitions, ')")
     show(page, "#/runs/no-such-run")
     page.wait_for_selector("main .fault")
     assert page.locator("#cut").count() == 1, "the fault took the place of the sums"
@@ -340,11 +342,12 @@ def test_the_aggregation_offers_only_what_can_work_and_a_repair_is_ordered_and_w
     step.wait_for()
     described = page.inner_text(f"#{step.get_attribute('aria-describedby')}")
     assert "plans a run, submits its Spark job" in described
+    assert page.locator("#remedy button:text-is('Repair days')").count() == 1
     step.click()
     page.click("dialog form button:not([type=button])")
     page.wait_for_selector("dialog .fault:has-text('SPARK_ENGINE')")  # the app itself has none
     page.keyboard.press("Escape")
-    page.click("button:text-is('Repair days')")
+    page.click("#remedy button:text-is('Repair days')")
     page.fill("dialog input[name=since_day]", "2026-03-08")
     page.fill("dialog input[name=reason]", "changed by hand")
     page.click("dialog button:text-is('Repair days')")
@@ -358,29 +361,38 @@ def test_the_aggregation_offers_only_what_can_work_and_a_repair_is_ordered_and_w
     assert ordered.all_text_contents()[:2] == ["withdraw", "repair of 2026-03-08 to the last day"]
 
 
-def test_a_run_is_paused_inspected_and_discarded_with_a_reason(
-    page: "Page", aggregated: Run, portrait: Portrait
-) -> None:
+def test_a_run_is_paused_inspected_and_discarded_with_a_reason(page: "Page", aggregated: Run) -> None:
     run_id, failures = "00000000000000aa", "table[aria-label='Failures of the run']"
-    at = f"{datetime.now(UTC) - timedelta(seconds=40):%Y-%m-%dT%H:%M:%S.000000Z}"
+    planned, at, now = (
+        f"{datetime.now(UTC) - timedelta(seconds=by):%Y-%m-%dT%H:%M:%S.000000Z}" for by in (140, 45, 40)
+    )
+    reached = json.dumps(aggregated.get("aggregations")["reached"])
     aggregated.rows(
         "INSERT INTO aggregation_run (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status,"
-        " planned_at, intent_at, engine_job_id, is_snapshot) SELECT ?, job, run_number + 1, cut, cut, 'livy', 2, 2,"
+        " planned_at, intent_at, engine_job_id, is_snapshot) SELECT ?, job, run_number + 1, cut, ?, 'livy', 2, 2,"
         " 'submitted', ?, ?, 'job-1', 0 FROM aggregation_cut",
-        *(run_id, at, at),
+        *(run_id, reached, planned, now),
     )
     aggregated.rows(
         "INSERT INTO aggregation_failure VALUES (?, 1, 1, ?, 'job-0', 'its job failed', 'The pool has no free node',"
         " ?, 'logs/job-0')",
         *(run_id, at, f"{HOSTILE} Traceback: the last line"),
     )
-    with_aggregation(page, engine="livy")
+
+    def whole(body: Any) -> None:  # the first run has no fault
+        quality = body["runs"][-1]["quality"]
+        quality.update(fault=None, rows_ledger=quality["rows_read"], rows_difference=0, rows_late=0)
+        body["runs"][-1].update(closed_at=planned)
+        body.update(engine="livy", lag_seconds=max(200, body["lag_seconds"]))
+
+    seen(page, "**/api/aggregations?*", whole)
     show(page, "#/runs")
     page.wait_for_selector(f"{failures} td:has-text('its job failed')")
-    assert "The app tries again by itself, up to five attempts." in page.inner_text("#failing")
-    for width in (360, 1600):
-        page.set_viewport_size({"width": width, "height": HEIGHT})
-        portrait(page, "ops-run-open")
+    said = ": its job failed. The Spark engine says: The pool has no free node."
+    assert page.inner_text("#failing").endswith(said)
+    assert page.inner_text(".matter .words") == "Run 2 of home_activity tries again: attempt 2 of 5 is under way"
+    assert " not in the sums yet: run 2, which is under way, adds " in page.inner_text("#cut")
+    portraits(page, "ops-run-open")
     aggregated.rows("UPDATE aggregation_failure SET link = 'javascript:alert(1)'")
     page.wait_for_selector(f"{failures} td:has-text('javascript:')")
     assert page.locator(f"{failures} a").count() == 0  # only a web address is a link
@@ -390,10 +402,12 @@ def test_a_run_is_paused_inspected_and_discarded_with_a_reason(
     page.wait_for_selector("#paused:has-text('peak hours')")
     confirmed(page, "Resume", "they are over")
     page.wait_for_selector("#paused", state="detached")
+    aggregated.rows("UPDATE aggregation_failure SET link = 'logs/job-0'")
     confirmed(page, "Discard the run", "smaller runs")
-    page.wait_for_selector(f"{RUNS} td:has-text('smaller runs')")
-    page.wait_for_selector(".verdict.bad:has-text('ended without a result. The sums lack its commits')")
-    portrait(page, "ops-run-failed")
+    assert page.inner_text("#notice") == "The run is discarded."
+    page.wait_for_selector(f"{RUNS} td:has-text('Discarded by a key holder: smaller runs')")
+    page.wait_for_selector(".matter .words:text-is('Run 2 of home_activity was discarded by a key holder')")
+    portraits(page, "ops-run-failed")
     assert aggregated.rows("SELECT status FROM aggregation_run WHERE run_id = ?", run_id) == [("failed",)]
     for table in ("aggregation_failure", "aggregation_run"):
         aggregated.rows(f"DELETE FROM {table} WHERE run_id = ?", run_id)
