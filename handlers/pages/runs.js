@@ -111,8 +111,7 @@ function offers(found, again) {
       : ". Events and rows need no engine. To have sums, name one in SPARK_ENGINE, and start the app again"}.`)];
 }
 
-const ORDERS = [["When", (one) => ago(one.at)], ["Order", (one) => [one.move.replaceAll("_", " "), one.days ? ` of ${one.days}` : ""]],
-  ["By", (one) => who(one.by)], ["Why", (one) => one.why, "wide"]];
+const ORDERS = [["When", (one) => ago(one.at)], ["Order", (one) => [one.move.replaceAll("_", " "), one.days ? ` of ${one.days}` : ""]], ["By", (one) => who(one.by)], ["Why", (one) => one.why, "wide"]];
 const PAUSE = { title: "Pause the aggregation", word: "Pause", done: "The aggregation is paused.", says: "Nothing is planned, submitted or committed until somebody resumes. A Spark job that runs goes on." };
 const RESUME = { title: "Resume the aggregation", word: "Resume", done: "The aggregation goes on.", says: "The next step goes on where it stands." };
 const CANCEL = { title: "Cancel the job", word: "Cancel the job", done: "The engine was asked to end the job.", says: "The engine is asked to end the job. The next attempt of the run follows." };
@@ -136,10 +135,7 @@ function placed(order, again) {
 }
 
 const ordered = (order, path, body, again, id = crypto.randomUUID()) => confirm({ ...order, number: null, text: () => order.says,
-  act: async (_, reason) => {
-    await post(path, { order_id: id, ...body, reason });
-    return order.done;
-  } }).then((done) => { if (done) again(); });
+  act: async (_, reason) => { await post(path, { order_id: id, ...body, reason }); return order.done; } }).then((done) => { if (done) again(); });
 
 function inspected({ run, failures, staged_at: stagedAt }, found, again) {
   const [at, isOpen] = [`aggregations/runs/${encodeURIComponent(run.run_id)}`, OPEN.includes(run.status)];
@@ -170,8 +166,7 @@ const against = (found) => (found.rows_ledger === null ? "not compared with the 
 const resultOf = (run, found) => (run.quality ? capital(against(run.quality)) : discardOf(run, found) ? `Discarded by ${who(discardOf(run, found).by)}: ${discardOf(run, found).why}`
   : run.failure ? el("span", { class: "error" }, run.failure) : "–");
 
-const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"], ["What", (one) => one.why.replace(/unverified \(key holder\)/, "a key holder")], ["The engine says", (one) => one.reason ?? "–"],
-  ["Log", (one) => [logOf(one), linkOf(one.link)], "wide"]];
+const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"], ["What", (one) => one.why.replace(/unverified \(key holder\)/, "a key holder")], ["The engine says", (one) => one.reason ?? "–"], ["Log", (one) => [logOf(one), linkOf(one.link)], "wide"]];
 
 const logOf = (one) => (one.log ? el("details", {}, el("summary", {}, "The end of the log"), el("pre", {}, one.log)) : null);
 
@@ -181,10 +176,7 @@ const linkOf = (link) => (link && /^https?:\/\//.test(link) ? el("a", { href: li
 
 const step = (again) => confirm({ title: "Take the next step of the aggregation", word: "Take the step", number: null,
   text: () => "The app plans a run, submits its job, asks for its result, or writes the result: the next of these. A second request changes nothing.",
-  asksWhy: false, act: async () => {
-    const done = await post("aggregations", {});
-    return `Done: ${done.did.join(", ") || "no step was due"}`;
-  } }).then((done) => { if (done) again(); });
+  asksWhy: false, act: async () => `Done: ${(await post("aggregations", {})).did.join(", ") || "no step was due"}` }).then((done) => { if (done) again(); });
 
 const TIME = { submitting: "intent_at", submitted: "submitted_at", committed: "closed_at", failed: "closed_at" };
 
