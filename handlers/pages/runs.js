@@ -166,7 +166,7 @@ const against = (found) => (found.rows_ledger === null ? "not compared with the 
 const resultOf = (run, found) => (run.quality ? capital(against(run.quality)) : discardOf(run, found) ? `Discarded by ${who(discardOf(run, found).by)}: ${discardOf(run, found).why}`
   : run.failure ? el("span", { class: "error" }, run.failure) : "–");
 
-const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"], ["What", (one) => one.why.replace(/unverified \(key holder\)/, "a key holder")], ["The engine says", (one) => one.reason ?? "–"], ["Log", (one) => [logOf(one), linkOf(one.link)], "wide"]];
+const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"], ["What", (one) => one.why.replace(/unverified \(key holder\)/, "a key holder")], ["The engine says", (one) => one.reason ?? "–"], ["Log", (one) => (one.log || one.link ? [logOf(one), linkOf(one.link)] : ""), "wide"]];
 
 const logOf = (one) => (one.log ? el("details", {}, el("summary", {}, "The end of the log"), el("pre", {}, one.log)) : null);
 

@@ -26,7 +26,7 @@ SAID = {  # by each part before the first event
     "": "No event has arrived yet",
     "letters": "No event has failed: there is no letter.",
     "tasks": "No task has been requested yet.",
-    "runs": "There are no runs.",
+    "runs": "This app makes no sums: there is nothing to do.",
     "homes": "No home is registered yet: a home appears after its first registration event.",
 }
 

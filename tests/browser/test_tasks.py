@@ -363,8 +363,8 @@ def test_the_aggregation_offers_only_what_can_work_and_a_repair_is_ordered_and_w
 
 def test_a_run_is_paused_inspected_and_discarded_with_a_reason(page: "Page", aggregated: Run) -> None:
     run_id, failures = "00000000000000aa", "table[aria-label='Failures of the run']"
-    planned, at, now = (
-        f"{datetime.now(UTC) - timedelta(seconds=by):%Y-%m-%dT%H:%M:%S.000000Z}" for by in (140, 45, 40)
+    before, planned, at, now = (
+        f"{datetime.now(UTC) - timedelta(seconds=by):%Y-%m-%dT%H:%M:%S.000000Z}" for by in (188, 140, 45, 40)
     )
     reached = json.dumps(aggregated.get("aggregations")["reached"])
     aggregated.rows(
@@ -382,7 +382,7 @@ def test_a_run_is_paused_inspected_and_discarded_with_a_reason(page: "Page", agg
     def whole(body: Any) -> None:  # the first run has no fault
         quality = body["runs"][-1]["quality"]
         quality.update(fault=None, rows_ledger=quality["rows_read"], rows_difference=0, rows_late=0)
-        body["runs"][-1].update(closed_at=planned)
+        body["runs"][-1].update(planned_at=before, closed_at=planned)
         body.update(engine="livy", lag_seconds=max(200, body["lag_seconds"]))
 
     seen(page, "**/api/aggregations?*", whole)
