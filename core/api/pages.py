@@ -63,22 +63,20 @@ def guide(path: Path, names: Collection[str]) -> str:
         for name in names
     )
     text = parser.renderer.render(tokens, parser.options, {})
-    sections = [(anchor, _named(title or name, title and name)) for anchor, name, title, _ in _SECTION.findall(text)]
+    sections = [(anchor, _label(title or name, title and name)) for anchor, name, title, _ in _SECTION.findall(text)]
     listed = "".join(f'<li><a href="#{anchor}">{name}</a></li>' for anchor, name in sections)
     contents = f'<nav class="card sections" aria-label="Sections"><ul>{listed}</ul></nav>\n  ' if sections else ""
-    return _PAGE.format(
-        title=escape(titles[path.stem][""]), nav=nav, contents=contents, text=_SECTION.sub(_folded, text)
-    )
+    return _PAGE.format(title=escape(titles[path.stem][""]), nav=nav, contents=contents, text=_SECTION.sub(_fold, text))
 
 
-def _folded(found: re.Match[str]) -> str:
+def _fold(found: re.Match[str]) -> str:
     """Return a section that is folded on a phone, below its title."""
     anchor, name, title, text = found.groups()
-    head = _named(title, name) if title else name
+    head = _label(title, name) if title else name
     return f'<details class="folded section"><summary>{head}</summary><h2 id="{anchor}">{head}</h2>{text}</details>'
 
 
-def _named(title: str, name: str) -> str:
+def _label(title: str, name: str) -> str:
     title = re.sub("</?code>", "", title)
     return f"{title} <small>{name}</small>" if name else title
 
