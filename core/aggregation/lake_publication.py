@@ -32,6 +32,7 @@ from core.aggregation.runs import HELD, AggregationRun, Staged
 from core.aggregation.store import Aggregations
 from core.errors import LakeDamaged, LakeUnreachable, StagingRefused
 from core.model.aggregates import SLICES
+from core.model.shapes import reader_of
 from core.transforms.loading import find_aggregate
 
 TRIES = 5  # of a commit that others race
@@ -80,7 +81,7 @@ def find_remake(store: Aggregations, lake: Lake, table: str, job: str, standing:
     text = lake.read_text(f"{table}/{REMAKE}")
     if text is None:
         return None
-    order = msgspec.json.decode(text, type=Remake)
+    order = reader_of(Remake).decode(text)
     is_done = standing.run > order.after or (is_rows_job(job) and store.read_committed_runs(job, order.after))
     return None if is_done else order
 
@@ -171,6 +172,6 @@ def _table_changes(lake: Lake, folder: str) -> dict[str, TableChange] | None:
     """Return the changes of an execution, or None when its manifest is not in the lake, or not as a job wrote it."""
     text = lake.read_text(f"{folder}/{MANIFEST}")
     try:
-        return None if text is None else msgspec.json.decode(text, type=dict[str, TableChange])
+        return None if text is None else reader_of(dict[str, TableChange]).decode(text)
     except msgspec.DecodeError:
         return None

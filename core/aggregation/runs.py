@@ -12,10 +12,9 @@ from datetime import date, datetime, timedelta
 from enum import Enum, auto
 from typing import Literal, NewType
 
-import msgspec
-
 from core.aggregation.spark_engine import NO_REPORT, JobReport, JobState
 from core.errors import StagingRefused
+from core.model.shapes import reader_of
 
 HELD = "another tick was first, or a person has paused the job"
 
@@ -449,4 +448,4 @@ class Quality:
 
 def quality_from(text: str | None) -> Quality | None:
     """Return the quality in the JSON of a run, or None."""
-    return None if text is None else msgspec.json.decode(text, type=Quality)
+    return None if text is None else reader_of(Quality).decode(text)
