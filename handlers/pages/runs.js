@@ -63,7 +63,7 @@ function standing(found, seen, again) {
 function differs(run, works, repair) {
   const { partitions: places } = run.quality;
   const [ids, task] = [places.map((one) => one.partition.split("/")[1]), { rows: true, ...(places.length === 1 ? { partition_id: places[0].partition.split("/")[1] } : {}) }];
-  const where = ids.length === 1 ? `partition ${ids[0]}` : plural(ids.length, "partition");
+  const where = ids.length === 1 ? `partition\u00a0${ids[0]}` : plural(ids.length, "partition");
   return lead("bad", "Act tonight", `${sizeOf(run.quality)} in ${where}: do not rely on the sums of ${nameOf(run)}`,
     detail(`Run ${count(run.number)} found this `, ago(run.closed_at ?? run.planned_at), `: ${run.quality.fault}. Most likely somebody changed rows by hand. The next runs do not mend it.`),
     el("ol", { id: "remedy" },

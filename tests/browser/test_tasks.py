@@ -309,7 +309,8 @@ def test_the_runs_are_listed_with_what_they_came_to_and_a_fault_of_the_quality_i
     )
     assert red > 2 * max(green, blue)
     lead = page.locator(".matter.bad")
-    assert lead.locator(".words").inner_text() == f"{missing} in partition 3: do not rely on the sums of home_activity"
+    said = f"{missing} in partition\u00a03: do not rely on the sums of home_activity"
+    assert lead.locator(".words").inner_text() == said
     assert f": {found['fault']}. " in lead.locator(".detail").inner_text()
     assert lead.locator("li a").get_attribute("href") == "#/tasks?partition=3&first="
     assert "the runs below are from before" in page.inner_text("#no-engine")
