@@ -63,14 +63,14 @@ def test_from_a_poisoned_batch_to_a_discarded_letter(page: "Page", run: Run, pic
     page.click("table[aria-label='Letters by cause'] a")
     page.wait_for_selector("table[aria-label=Letters] tbody tr")
     page.click("table[aria-label=Letters] tbody tr:first-child a")
-    page.wait_for_selector("text=the log records that you did")
+    page.wait_for_selector("text=The log of the app records who showed it.")
     assert page.locator("#body").count() == 0
     page.click("button[data-form=text]")
     page.wait_for_selector("#body")
     assert page.inner_text("#body") == "{broken"
     picture(page, "ops-letter")
     page.click("button.grave")
-    assert "1 letter will be discarded for good. Its event stays accounted for" in page.inner_text("dialog")
+    assert "1 letter will be discarded for good: the rows of its event are never written" in page.inner_text("dialog")
     picture(page, "ops-discard")
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog", state="detached")
