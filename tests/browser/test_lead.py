@@ -424,7 +424,7 @@ def test_on_a_phone_sixteen_healthy_partitions_are_two_screens_and_the_filter_is
     assert page.evaluate("document.documentElement.scrollHeight") <= 2 * PHONE["height"]
     show(page, "#/letters?partition_id=3")
     assert page.locator("select[name=status]").is_hidden()
-    press_until(page, "Filter: partition id 3")
+    press_until(page, "Filter: partition 3")
     page.keyboard.press("Enter")
     page.wait_for_selector("select[name=status]")
     assert page.evaluate(WIDTH) <= PHONE["width"]

@@ -31,7 +31,7 @@ LAST = {  # the heading of each part that comes last
     "#/": "Audit",
     "#/letters": "One by one",
     "#/letters/3/41": "History",
-    "#/tasks": "Tasks",
+    "#/tasks": "Newest tasks",
     "#/ledger": "Find a time",
     "#/ledger/3/41": "Step by step",
     "#/runs": "Runs",
