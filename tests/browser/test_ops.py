@@ -136,7 +136,7 @@ def test_no_part_is_wider_than_the_screen_in_either_colour_scheme(
 
 
 def test_every_field_and_control_has_a_name_no_heading_skips_a_level_and_a_hostile_address_does_nothing(
-    page: "Page",
+    page: "Page", aggregated: Run
 ) -> None:
     for fragment in PAGES:
         show_whole(page, fragment)
