@@ -1,0 +1,193 @@
+"""The configurations that are explored: what was prepared, who works at once, and how many faults may come."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from core.errors import InfrastructureFault, RequestRefused, TaskOverlap, TooManyTasks
+from core.incarnations.next_incarnation import HubFits, StateDiffers
+from core.store.database import StreamClosed
+from tests.exploration.explorer import Actor, Process
+from tests.exploration.world import DAY, FEW_TRIES, LEASE, LOG, NEXT_LOG, Hands, PurgedWorld, World
+
+FORGOTTEN = "one-1"  # the home that is erased
+KNOWN = (HubFits, RequestRefused, StateDiffers, StreamClosed, TaskOverlap, TooManyTasks)  # told to the person who asked
+
+
+class Configuration(NamedTuple):
+    """`prepare` makes the world. `acts` are the processes, by name. At most so many `faults` come in one schedule, in
+    `make test` at most `quick` (None: it is left to `make explore`)."""
+
+    prepare: Callable[[], World]
+    acts: Mapping[str, Callable[[Hands], object]]
+    faults: int
+    quick: int | None
+
+    def actors(self, world: World) -> dict[str, Actor]:
+        return {name: _actor(world, name, act) for name, act in self.acts.items()}
+
+
+def _actor(world: World, name: str, act: Callable[[Hands], object]) -> Actor:
+    def work(process: Process) -> str:
+        try:
+            act(Hands(world, process, name))
+        except KNOWN as refused:
+            return f"refused: {type(refused).__name__}"
+        return ""
+
+    return work
+
+
+def owner(first: int, last: int, tries: int = 2) -> Callable[[Hands], object]:
+    """An owner of the partition that has these numbers in hand. The host hands a batch over again that failed."""
+
+    def act(hands: Hands) -> None:
+        for retries in range(tries):
+            try:
+                return hands.deliver(LOG[first : last + 1], retries)
+            except InfrastructureFault:
+                if retries == tries - 1:
+                    raise
+
+    return act
+
+
+def next_owner(hands: Hands) -> None:
+    """An owner that has the first events of the hub's next life in hand."""
+    hands.deliver(NEXT_LOG[:2])
+
+
+def keeper(hands: Hands) -> None:
+    hands.retry()
+
+
+def driver(hands: Hands) -> None:
+    hands.work(hands.replays)
+
+
+def replayer(hands: Hands) -> None:
+    """Ask for a replay of all that is committed, and drive it."""
+    hands.ask_replay()
+    hands.work(hands.replays)
+
+
+def eraser(hands: Hands) -> None:
+    """Ask for the erasure of a home, and drive it."""
+    hands.ask_erasure(FORGOTTEN)
+    hands.work(hands.erasures)
+
+
+def purger(hands: Hands) -> None:
+    hands.work(hands.purges)
+
+
+def auditor(hands: Hands) -> None:
+    """Ask for an audit of all, and drive it."""
+    hands.ask_audit()
+    hands.work(hands.audits)
+
+
+def recreation(hands: Hands) -> None:
+    """The hub is recreated: its events are gone, and it has a few new ones."""
+    assert isinstance(hands.process, Process)
+    hands.process.change_outside("until the hub is recreated", life=1, seconds=2 * LEASE)
+
+
+def healer(hands: Hands) -> None:
+    hands.heal()
+
+
+def successor(hands: Hands) -> None:
+    hands.succeed()
+
+
+def time(hands: Hands) -> None:
+    """Time that passes: every lease that began before has ended."""
+    assert isinstance(hands.process, Process)
+    hands.process.change_outside("until every lease has ended", seconds=hands.process.clock.seconds + LEASE)
+
+
+def world_of(
+    committed: int = 2, *, replay: bool = False, lives: int = 1, by_key: bool = False, erases: bool = False
+) -> World:
+    """Return a world with so many committed events of six. After a lease their letters are due: event 1 is a bug that
+    the deployed version mends. With the open replay of them all, or with further lives of the hub."""
+    policy = replace(FEW_TRIES, order="hold_key") if by_key else FEW_TRIES
+    world = World(LOG[:6], *[NEXT_LOG] * (lives - 1), policy=policy, subjects=(FORGOTTEN,) if erases else ())
+    world.hands.deliver(LOG[:committed])
+    world.alone.advance(LEASE)
+    if replay:
+        world.hands.ask_replay()
+    return world
+
+
+def of_old() -> World:
+    """Return a world whose ledger and settled letters are old enough for a purge, which is open."""
+    world = PurgedWorld(LOG[:6])
+    for last in (2, 3, 4):
+        world.hands.deliver(LOG[:last])
+    world.hands.discard(1, 3)
+    world.alone.advance(3 * DAY)
+    world.hands.ask_purge()
+    return world
+
+
+CONFIGURATIONS = {
+    "two owners with an overlap": Configuration(
+        world_of, {"owner 1": owner(2, 4), "owner 2": owner(3, 5)}, faults=2, quick=1
+    ),
+    "batch beside retry": Configuration(
+        partial(world_of, 4), {"owner": owner(3, 5), "keeper": keeper}, faults=2, quick=1
+    ),
+    "two keepers, and a lease that ends": Configuration(
+        partial(world_of, 4), {"keeper 1": keeper, "keeper 2": keeper, "time": time}, faults=1, quick=0
+    ),
+    "batch beside retry, in the order of keys": Configuration(
+        partial(world_of, 4, by_key=True), {"owner": owner(3, 5), "keeper": keeper}, faults=1, quick=0
+    ),
+    "batch beside replay and retry": Configuration(
+        partial(world_of, 4, replay=True),
+        {"owner": owner(3, 5), "driver": driver, "keeper": keeper},
+        faults=1,
+        quick=None,
+    ),
+    "two drivers of a replay": Configuration(
+        partial(world_of, 4, replay=True), {"driver 1": driver, "driver 2": driver}, faults=1, quick=0
+    ),
+    "healing beside a batch": Configuration(world_of, {"timer": healer, "owner": owner(4, 5)}, faults=2, quick=1),
+    "erasure beside batch and retry": Configuration(
+        partial(world_of, 4, erases=True),
+        {"officer": eraser, "owner": owner(3, 5, tries=1), "keeper": keeper},
+        faults=1,
+        quick=None,
+    ),
+    "erasure beside replay": Configuration(
+        partial(world_of, 4, erases=True), {"officer": eraser, "operator": replayer}, faults=1, quick=None
+    ),
+    "erasure beside batch, retry and replay": Configuration(
+        partial(world_of, 3, erases=True),
+        {"officer": eraser, "owner": owner(3, 4, tries=1), "keeper": keeper, "operator": replayer},
+        faults=0,
+        quick=None,
+    ),
+    "purge beside audit": Configuration(of_old, {"purge": purger, "auditor": auditor}, faults=1, quick=None),
+    "next incarnation beside batch and retry": Configuration(
+        partial(world_of, 4, lives=2),
+        {"hub": recreation, "operator": successor, "owner": owner(3, 5, tries=1), "keeper": keeper},
+        faults=0,
+        quick=None,
+    ),
+    "next incarnation beside replay": Configuration(
+        partial(world_of, 4, lives=2, replay=True),
+        {"hub": recreation, "operator": successor, "driver": driver},
+        faults=0,
+        quick=None,
+    ),
+    "next incarnation beside the batches of both hubs": Configuration(
+        partial(world_of, 4, lives=2),
+        {"hub": recreation, "operator": successor, "owner": owner(4, 5, tries=1), "next owner": next_owner},
+        faults=0,
+        quick=None,
+    ),
+}

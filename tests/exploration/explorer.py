@@ -1,0 +1,464 @@
+"""Every schedule of a few processes over the real core, on SQLite in memory: a complete search within stated bounds.
+
+A process runs the product's own code in a greenlet. Each call of its Database, and each read of the hub, is a turn: the
+process stops before it, and any other process may go on. A turn may also fail, lose its answer, or be the end of its
+process, as often as the bounds of the search allow. The search goes depth first. It takes one turn of one process at a
+time, inside a savepoint, and rolls it back to take the next one.
+
+What a process does next depends only on the answers that it had, so a state of the search is the tables, the answers of
+each process that still works, and the faults that are left. A state that was met before is not searched again.
+
+Two turns are not exchanged where their order cannot matter: a read of tables that no other process writes is taken at
+once. The search learns which process writes which table, and begins again whenever it learns of one more.
+"""
+
+import sqlite3
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from greenlet import getcurrent, greenlet
+
+from core.errors import CommitOutcomeUnknown, HubUnreachable, InfrastructureFault, StoreUnavailable
+from core.store.columns import instant_text
+from core.store.script import Named, Outcome, Script
+from core.store.sqlite.database import STORE_TIME, SqliteDatabase
+from tests.fakes.builders import FakeClock
+from tests.fakes.faulty_database import Killed
+
+OUTSIDE = "outside"  # the hub and the time, as if they were a table
+OF_OUTSIDE = frozenset({OUTSIDE})
+WRITES = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
+FAILS, LOST, UNANSWERED, DIES = "fails", "is lost", "is not answered", "dies"
+FAULTS = {
+    "ask": (FAILS, DIES),
+    "hub": (FAILS, DIES),
+    "rehearse": (FAILS, DIES),
+    "run": (FAILS, LOST, UNANSWERED, DIES),  # nothing is written; so too, but unknown; written, but unknown
+    "outside": (),
+}
+
+
+class Anything(dict[str, Any]):
+    """Values of a statement that is only looked at."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
+class Outside(NamedTuple):
+    """What changes beside the tables: the seconds since the search began, and which life of the hub is there."""
+
+    seconds: float = 0.0
+    life: int = 0
+
+
+class NestedDatabase(SqliteDatabase):
+    """The embedded engine on one connection, with each transaction inside the savepoints of the search."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__(Path(":memory:"), connect=lambda: connection, now=lambda: self.now)
+        self.connection, self.outside = connection, Outside()
+        self._known: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+        for durable in (True, False):
+            self._connection(durable)  # opened before the first savepoint: it sets pragmas
+
+    @property
+    def now(self) -> datetime:
+        clock = FakeClock()
+        clock.advance(self.outside.seconds)
+        return clock.now()
+
+    def tables_of(self, statement: Named, values: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the tables that a statement reads, and those that it writes, as SQLite names them."""
+        text = self._text(statement, Anything(values))
+        if text not in self._known:
+            reads: set[str] = set()
+            writes: set[str] = set()
+
+            def note(action: int, table: str | None, column: str | None, *_: object) -> int:
+                if action == sqlite3.SQLITE_READ and table is not None:
+                    reads.add(table)
+                elif action in WRITES and table is not None:
+                    writes.add(table)
+                elif action == sqlite3.SQLITE_FUNCTION and column == STORE_TIME:
+                    reads.add(OUTSIDE)
+                return sqlite3.SQLITE_OK
+
+            self.connection.set_authorizer(note)
+            self.connection.text_factory = bytes  # the plan of a statement has texts that are no UTF-8
+            try:
+                given = (None,) * marks if (marks := text.count("?")) else Anything()
+                self.connection.execute(f"EXPLAIN {text}", given).fetchall()
+            finally:
+                self.connection.text_factory = str
+                self.connection.set_authorizer(None)
+            self._known[text] = frozenset(reads), frozenset(writes)
+        return self._known[text]
+
+    @contextmanager
+    def _transaction(self, script: Script) -> Iterator[sqlite3.Connection]:
+        with savepoint(self.connection) as keep:
+            yield self.connection
+            keep()
+
+    def _let_others_write(self, changed: int) -> None:
+        """Never wait: the search decides who is next."""
+
+
+@contextmanager
+def savepoint(connection: sqlite3.Connection) -> Iterator[Callable[[], None]]:
+    """Roll back what the block changes, unless it calls what it is given."""
+    kept: list[bool] = []
+    connection.execute("SAVEPOINT one")
+    try:
+        yield lambda: kept.append(True)
+    finally:
+        if not kept:
+            connection.execute("ROLLBACK TO one")
+        connection.execute("RELEASE one")
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """What a process does next: a read of the tables, a transaction, a rehearsal, a read of the hub, or a change of
+    what is outside. A transaction has its script."""
+
+    kind: Literal["ask", "run", "rehearse", "hub", "outside"]
+    name: str
+    make: Callable[[], Any]
+    reads: Callable[[], frozenset[str]] = frozenset
+    script: Script | None = None
+
+
+class Ended(NamedTuple):
+    """A process that has ended, and how."""
+
+    word: str
+
+
+class Process:
+    """A process as its actor sees it: the Database of its calls, its time, and a hand on the hub.
+
+    Its time is that of its last answer. So all that the actor does follows from its answers.
+    """
+
+    def __init__(self, database: NestedDatabase) -> None:
+        self.clock, self.is_dead, self._database = FakeClock(), False, database
+        self.clock.advance(database.outside.seconds)
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        database = self._database
+        if statement == "read_time":
+            return self._take(Turn("ask", "read_time", lambda: [(instant_text(database.now),)], lambda: OF_OUTSIDE))
+        reads = lambda: database.tables_of(statement, values)[0]  # noqa: E731
+        return self._take(Turn("ask", str(statement), lambda: database.ask(statement, **values), reads))
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        name = ", ".join(dict.fromkeys(str(step.statement) for step in script.steps))
+        return self._take(
+            Turn("rehearse" if rehearse else "run", name, lambda: self._database.run(script, rehearse), script=script)
+        )
+
+    def close(self) -> None:
+        """Keep the database: other processes use it."""
+
+    def read_hub(self, name: str, read: Callable[[int], Any]) -> Any:
+        """Read the hub. `read` takes the number of its life."""
+        return self._take(Turn("hub", name, lambda: read(self._database.outside.life), lambda: OF_OUTSIDE))
+
+    def change_outside(self, name: str, **changed: float) -> None:
+        """Let time pass, or let the hub begin its next life."""
+
+        def change() -> None:
+            self._database.outside = self._database.outside._replace(**changed)
+
+        self._take(Turn("outside", name, change))
+
+    def _take(self, turn: Turn) -> Any:
+        if self.is_dead:
+            raise Killed
+        answer, self.clock.seconds = getcurrent().parent.switch(turn)
+        if self.is_dead:
+            raise Killed
+        if isinstance(answer, BaseException):
+            raise answer.with_traceback(None)
+        return list(answer) if isinstance(answer, list) else answer
+
+
+Actor = Callable[[Process], object]
+
+
+Answers = tuple[tuple[Any, float], ...]  # each with its time, in seconds
+
+
+class Local(NamedTuple):
+    """Where a process is: its answers so far, a hash of them, and what it does next."""
+
+    answers: Answers
+    digest: bytes
+    next: Turn | Ended
+
+    @property
+    def key(self) -> bytes | str:
+        return self.next.word if isinstance(self.next, Ended) else self.digest
+
+
+class State(NamedTuple):
+    """A state of the search. `tables` has a hash of each table, `faults` are those that may still come."""
+
+    tables: tuple[bytes, ...]
+    outside: Outside
+    locals: tuple[Local, ...]
+    faults: int
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.tables, self.outside, tuple(one.key for one in self.locals), self.faults
+
+
+class Move(NamedTuple):
+    """One turn of one process, and the fault that it meets, if any."""
+
+    process: int
+    turn: Turn
+    fault: str = ""
+
+
+class Violation(AssertionError):
+    """A schedule that breaks the promise. `path` are its turns in words."""
+
+    def __init__(self, path: tuple[str, ...], broken: str) -> None:
+        super().__init__("\n".join([*(f"{at:>3}. {line}" for at, line in enumerate(path, 1)), f"     {broken}"]))
+        self.path, self.broken = path, broken
+
+
+@dataclass
+class Found:
+    """What a search met. `schedules` counts the complete ones that differ in the order of turns that matter."""
+
+    states: int = 0
+    turns: int = 0
+    tables: int = 0
+    ends: int = 0
+    schedules: int = 0
+    longest: int = 0
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What must hold: `at_each` of any tables that a schedule comes to, `at_end` of those that it ends with, which it
+    may change. Both raise AssertionError."""
+
+    at_each: Callable[[Outside], object]
+    at_end: Callable[[Outside], object]
+
+
+class _Broke(NamedTuple):
+    """A process that has ended with an error that its caller does not know."""
+
+    error: Exception
+
+
+class _MoreWritten(Exception):
+    """A process writes a table that it was not known to write: the search begins again."""
+
+
+class Search:
+    """A search of all schedules of some actors with at most so many faults. `longest` bounds the turns of a schedule."""
+
+    def __init__(
+        self,
+        database: NestedDatabase,
+        actors: Mapping[str, Actor],
+        promise: Promise,
+        faults: int,
+        longest: int | None = None,
+    ) -> None:
+        self._database, self._names, self._actors = database, tuple(actors), tuple(actors.values())
+        self._promise, self._faults, self._longest = promise, faults, longest
+        self._outside = database.outside
+        named = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
+        self._tables = {name: at for at, (name,) in enumerate(database.connection.execute(named))}
+        self._writes: list[set[str]] = [set() for _ in actors]
+        self._next: dict[tuple[int, bytes], Turn | Ended | _Broke] = {}
+        self._live: dict[int, tuple[bytes, Process, greenlet]] = {}
+
+    def run(self) -> Found:
+        """Search to the end. Raises Violation."""
+        while True:
+            self.found = Found()
+            self._seen: dict[tuple[object, ...], tuple[int, int]] = {}  # the turns that were left, and the schedules
+            self._checked: set[object] = set()
+            try:
+                with savepoint(self._database.connection):
+                    tables = tuple(map(self._hash_of, self._tables))
+                    began = tuple(
+                        self._told(at, Local((), b"", Ended("not begun")), (), ()) for at in range(len(self._actors))
+                    )
+                    self.found.schedules = self._from(State(tables, self._outside, began, self._faults), ())
+                return self.found
+            except _MoreWritten:
+                continue
+            finally:
+                self._database.outside = self._outside
+                for _, process, body in self._live.values():
+                    self._end(process, body)
+                self._live.clear()
+
+    def _from(self, state: State, path: tuple[str, ...]) -> int:
+        """Search all schedules from a state. Return their number."""
+        left = sys.maxsize if self._longest is None else self._longest - len(path)
+        before, schedules = self._seen.get(state.key, (-1, 0))
+        if before >= left:
+            return schedules
+        self.found.states += before < 0
+        self.found.longest = max(self.found.longest, len(path))
+        moves = self._moves(state)
+        schedules = 0 if moves else 1
+        if not moves:
+            self._check(self._promise.at_end, (state.tables, state.outside, state.key[2]), state.outside, path)
+            self.found.ends += 1
+        for move in moves if left > 0 else ():
+            with savepoint(self._database.connection):
+                self._database.outside = state.outside
+                line = self._words(move)
+                schedules += self._from(self._moved(state, move, (*path, line)), (*path, line))
+        self._seen[state.key] = left, schedules
+        return schedules
+
+    def _moves(self, state: State) -> list[Move]:
+        """Return the moves that have to be tried in a state: all, or those of one process whose turn only reads what no
+        other process may still write."""
+        working = {at: one.next for at, one in enumerate(state.locals) if isinstance(one.next, Turn)}
+        for at, turn in working.items():
+            others = set[str]().union(*(self._writes[other] for other in working if other != at))
+            if turn.kind in ("ask", "hub") and not turn.reads() & others:
+                working = {at: turn}
+                break
+        return [
+            Move(at, turn, fault)
+            for at, turn in working.items()
+            for fault in ("", *(FAULTS[turn.kind] if state.faults else ()))
+            if not (fault == LOST and turn.script and turn.script.may_repeat)
+        ]
+
+    def _moved(self, state: State, move: Move, path: tuple[str, ...]) -> State:
+        at, turn, fault = move
+        local, tables = state.locals[at], state.tables
+        self.found.turns += 1
+        if fault == DIES:
+            after = local._replace(answers=(), next=Ended("died"))
+        else:
+            answer = self._answer(turn, fault)
+            tables = self._rehashed(at, turn, tables)
+            after = self._told(at, local, (*local.answers, (answer, self._database.outside.seconds)), path)
+        if tables != state.tables:
+            self._check(self._promise.at_each, (tables, self._database.outside.life), self._database.outside, path)
+            self.found.tables = len(self._checked)
+        locals = (*state.locals[:at], after, *state.locals[at + 1 :])
+        return State(tables, self._database.outside, locals, state.faults - bool(fault))
+
+    def _answer(self, turn: Turn, fault: str) -> Any:
+        """Take a turn, and return its answer, which may be an error."""
+        if fault == FAILS:
+            return HubUnreachable("it fails") if turn.kind == "hub" else StoreUnavailable("it fails")
+        if fault == LOST:
+            return CommitOutcomeUnknown("it is lost")
+        try:
+            answer = turn.make()
+        except Exception as error:  # noqa: BLE001 - it is the process that has to deal with it
+            answer = error
+        if fault == UNANSWERED:
+            repeats = turn.script is not None and turn.script.may_repeat
+            return (StoreUnavailable if repeats else CommitOutcomeUnknown)("it is not answered")
+        return answer
+
+    def _told(self, at: int, before: Local, answers: Answers, path: tuple[str, ...]) -> Local:
+        """Return where a process is after one more answer. Raises Violation if it ended with an unknown error."""
+        digest = blake2b(before.digest + repr(answers[-1:]).encode(), digest_size=16).digest()
+        following = self._next.get((at, digest))
+        if following is None:
+            following = self._next[at, digest] = self._continued(at, before.digest, digest, answers)
+        if isinstance(following, _Broke):
+            raise Violation(path, f"{self._names[at]} ends with {following.error!r}") from following.error
+        return Local(answers, digest, following)
+
+    def _continued(self, at: int, before: bytes, digest: bytes, answers: Answers) -> Turn | Ended | _Broke:
+        """Let a process go on to its next turn: the one that waits for this answer, or a new one that is told all."""
+        stands, process, body = self._live.pop(at, (b"", None, None))
+        if process is not None and body is not None and stands == before and answers:
+            following = body.switch(answers[-1])
+        else:
+            self._end(process, body)
+            process = Process(self._database)
+            body = greenlet(partial(_worked, self._actors[at], process))
+            following = body.switch()
+            for answer in answers:
+                following = body.switch(answer)
+        if isinstance(following, Turn):
+            self._live[at] = digest, process, body
+        assert isinstance(following, Turn | Ended | _Broke)
+        return following
+
+    @staticmethod
+    def _end(process: Process | None, body: greenlet | None) -> None:
+        if process is not None and body is not None:
+            process.is_dead = True
+            body.throw(Killed)
+
+    def _rehashed(self, at: int, turn: Turn, tables: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """Return the hashes of all tables after a turn, and note which tables its process writes."""
+        written: set[str] = set()
+        if turn.kind == "run" and turn.script is not None:
+            written.update(*(self._database.tables_of(step.statement, step.values)[1] for step in turn.script.steps))
+        if not (written | (OF_OUTSIDE if turn.kind == "outside" else set())) <= self._writes[at]:
+            self._writes[at] |= written | (OF_OUTSIDE if turn.kind == "outside" else set())
+            raise _MoreWritten
+        hashes = list(tables)
+        for table in written:
+            hashes[self._tables[table]] = self._hash_of(table)
+        return tuple(hashes)
+
+    def _hash_of(self, table: str) -> bytes:
+        rows = self._database.connection.execute(f"SELECT * FROM {table}").fetchall()
+        return blake2b(repr(sorted(map(repr, rows))).encode(), digest_size=16).digest() if rows else b""
+
+    def _check(
+        self, promise: Callable[[Outside], object], key: object, outside: Outside, path: tuple[str, ...]
+    ) -> None:
+        if key in self._checked:
+            return
+        self._checked.add(key)
+        with savepoint(self._database.connection):
+            try:
+                promise(outside)
+            except AssertionError as broken:
+                raise Violation(path, str(broken)) from broken
+
+    def _words(self, move: Move) -> str:
+        name, (_, turn, fault) = self._names[move.process], move
+        if fault == DIES:
+            return f"{name} dies before it can {VERBS[turn.kind]}: {turn.name}"
+        return f"{name} {VERBS[turn.kind]}s: {turn.name}" + (f". It {fault}" if fault else "")
+
+
+VERBS = {"ask": "read", "run": "write", "rehearse": "rehearse", "hub": "ask the hub", "outside": "wait"}
+
+
+def _worked(actor: Actor, process: Process) -> Ended | _Broke:
+    try:
+        said = actor(process)
+    except Killed:
+        return Ended("died")
+    except InfrastructureFault as fault:
+        return Ended(f"failed: {type(fault).__name__}")
+    except Exception as error:  # noqa: BLE001 - the search names the schedule
+        return _Broke(error)
+    return Ended(f"done: {said}" if said else "done")

@@ -1,0 +1,300 @@
+"""A stream in memory for the explorer: its hub, the processes that work on it, what must hold, and the way to rest."""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from sqlite3 import Connection
+from typing import Any
+from zlib import crc32
+
+from core.audit.audit import audit
+from core.audit.store import AuditStore
+from core.audit.task import AuditKind, AuditShape
+from core.erasure.store import Erasures
+from core.erasure.task import ErasureKind, ErasureShape
+from core.errors import StreamIncarnationChanged
+from core.incarnations.hub_check import HubVerification, VerifiedHub
+from core.incarnations.next_incarnation import (
+    HubFits,
+    IncarnationMeans,
+    IncarnationOrder,
+    Incarnations,
+    next_incarnation,
+)
+from core.ingest.gaps import GapReading
+from core.ingest.ingest import Ingestion, ingest_batch
+from core.ingest.stalled_partitions import SilenceCheck
+from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.letters import Backoff, LetterPolicy, LetterPosition
+from core.model.policies import DEFAULT_DAYS
+from core.model.ports import Extent, Place, utc_text
+from core.purge.store import Purges
+from core.purge.task import PurgeKind, PurgeShape
+from core.replay.task import ReplayKind
+from core.settle.partition_store import Partitions
+from core.store.database import OneStream, read_time, store_clock
+from core.tasks.run import TaskKind, open_parts, open_task, work_on
+from core.tasks.task import TaskOrder, TaskShape
+from tests.exploration.explorer import NestedDatabase, Outside, Process, Promise
+from tests.fakes.builders import NOON, STREAM, FakeClock, batch, event, partition, stamps
+from tests.fakes.erasing import KEY
+from tests.fakes.memory_hub import MemoryHub
+from tests.fakes.moving import discard, redriving
+from tests.fakes.replaying import order, request_replay
+from tests.fakes.store import Store
+from tests.simulation.deployments import TRANSFORMS
+from tests.simulation.oracle import Forgotten, Truth, check
+from tests.simulation.watch import WatchedStore
+
+FIRST, SECOND = TRANSFORMS[0], TRANSFORMS[1]
+DAY = 86_400.0  # seconds
+LEASE = 400.0  # seconds: longer than any claim, and than the pause before any retry
+BODIES = ("home one-1 1", "bug", "look one-1", "poison", "double two-2", "quiet", "reading one-1", "home two-2 0")
+LOG = tuple(event(number, body, key=body.split()[-1]) for number, body in enumerate(BODIES))
+RECREATED = NOON + timedelta(seconds=LEASE + 10)  # when the hub's next life begins
+NEXT_LOG = tuple(
+    event(number, body, key=body.split()[-1], at=RECREATED + timedelta(seconds=number))
+    for number, body in enumerate(BODIES[4:8])
+)
+FEW_TRIES = LetterPolicy(Backoff(attempts=2), chunk=3, fan_out=2)
+STOPS = "SELECT reason, detail FROM partition_stop JOIN event_stream USING (stream_id) WHERE closed_at IS NULL"
+MOST_TURNS = 40  # of the way to rest
+
+
+class Alone:
+    """A process that nobody interrupts: it prepares a configuration, and brings one to rest."""
+
+    def __init__(self, database: NestedDatabase) -> None:
+        self.database, self.clock = database, FakeClock()
+        self.clock.advance(database.outside.seconds)
+        self.ask, self.run = database.ask, database.run
+
+    def read_hub(self, _: str, read: Callable[[int], Any]) -> Any:
+        return read(self.database.outside.life)
+
+    def close(self) -> None:
+        """Keep the database."""
+
+    def advance(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        self.database.outside = self.database.outside._replace(seconds=self.clock.seconds)
+
+
+class HubInTurns:
+    """The lives of a hub, as a process reads them: each read is a turn."""
+
+    def __init__(self, lives: Sequence[MemoryHub], process: Process | Alone) -> None:
+        self._lives, self._process = lives, process
+
+    def partitions(self) -> tuple[Partition, ...]:
+        return self._read("its partitions", lambda hub: hub.partitions())
+
+    def created_at(self) -> datetime:
+        return self._read("when it was created", lambda hub: hub.created_at())
+
+    def extent(self, partition: Partition) -> Extent:
+        return self._read("its ends", lambda hub: hub.extent(partition))
+
+    def first_at(self, partition: Partition, place: Place) -> Event | None:
+        return self._read(f"the first event at {place}", lambda hub: hub.first_at(partition, place))
+
+    def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
+        return self._read(f"event {sequence_number}", lambda hub: hub.find_event(partition, sequence_number))
+
+    def read_range(
+        self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
+    ) -> Generator[Event, None, None]:
+        yield from self._read(
+            f"events {first} to {last}", lambda hub: list(hub.read_range(partition, first, last, deadline))
+        )
+
+    def _read(self, name: str, read: Callable[[MemoryHub], Any]) -> Any:
+        return self._process.read_hub(name, lambda life: read(self._lives[life]))
+
+
+class Hands:
+    """What a process of the app has in hand, by the product's own constructors. `name` decides its ids."""
+
+    def __init__(self, world: "World", process: Process | Alone, name: str) -> None:
+        self.world, self.process = world, process
+        self.direct = direct = Store(process)
+        direct.erasure_key = KEY
+        own = stamps(crc32(name.encode()), process.clock)
+        self.clock = store_clock(process, own, monotonic=process.clock.monotonic)
+        self.hub = HubInTurns(world.lives, process)
+        self.verified = VerifiedHub(self.hub, self._verification(), direct)
+        self.store = direct.remembering(timedelta(minutes=1), process.clock.monotonic)
+        gaps = GapReading(self.hub)
+        self.means = Ingestion(self.store, FIRST, self.clock, gaps, world.policy, incarnations=self._verification())
+        self.fresh = replace(self.means, store=direct, incarnations=self._verification())
+        letters_clock = direct.keepers_clock(own, process.clock.monotonic)
+        self.keeper = Keeper(STREAM, self.store, SECOND, self.verified.find_event, letters_clock, world.policy)
+        self.replays = ReplayKind(STREAM, direct, self.verified, SECOND, self.clock, world.policy, piece=2)
+        stream = OneStream(process, STREAM, process.clock.monotonic)
+        erasures = Erasures(stream, FIRST.row_classes)
+        self.erasures = ErasureKind(STREAM, erasures, KEY, lambda _: (), self.clock, lambda: read_time(process), 4)
+        self.audit_store = AuditStore(stream, FIRST.row_classes)
+        self.audits = AuditKind(self.audit_store, self.clock)
+        purges = Purges(stream)
+        self.purges = PurgeKind(purges, self._verify, (), self.clock, rows_of_piece=2, letters_of_piece=1)
+
+    def _verification(self) -> HubVerification:
+        return HubVerification(self.hub, self.process.clock.monotonic, nullcontext())
+
+    @property
+    def stream_id(self) -> int:
+        return self.direct.open_stream(STREAM)
+
+    def deliver(self, events: Sequence[Event], retries: int = 0) -> None:
+        ingest_batch(replace(batch(events, partition()), retries=retries), self.means)
+
+    def retry(self) -> None:
+        for chunk in claim_due(self.keeper):
+            retry_chunk(chunk, self.keeper, "an activity")
+
+    def work(self, kind: TaskKind) -> None:
+        """Drive each open task of a kind to its end, as one orchestration does."""
+        for task_id, name, _ in kind.tasks.read_open(self.stream_id):
+            while name == kind.name and (parts := open_parts(task_id, kind)):
+                for part in parts:
+                    work_on(task_id, part, kind, self.clock.now() + timedelta(minutes=1))
+
+    def heal(self) -> None:
+        """Look for gaps at the end, as the timer does, when the partition has stood for long enough."""
+        list(SilenceCheck(self.fresh, timedelta()).run("timer"))
+
+    def ask_replay(self, dry_run: bool = False) -> None:
+        request_replay(order(["0"], dry_run=dry_run), self.replays, 1_000)
+
+    def ask_erasure(self, subject: str) -> None:
+        self._open(self.erasures, ErasureShape(subjects=[subject], reason="request 4711", dry_run=False))
+
+    def ask_audit(self) -> None:
+        self._open(self.audits, AuditShape())
+
+    def ask_purge(self) -> None:
+        days = dict.fromkeys(DEFAULT_DAYS, 1)
+        self._open(self.purges, PurgeShape(older_than_days=days, reason="request 4711", dry_run=False))
+
+    def _open(self, kind: TaskKind, shape: TaskShape) -> None:
+        order = TaskOrder(self.clock.new_id(), self.stream_id, "somebody", "request 4711", self.clock.now())
+        request = kind.request(order, shape)
+        open_task(request, kind.tasks, kind.opening(request))
+
+    def _verify(self, id: PartitionId, _: object) -> tuple[int, int]:
+        found = audit(self.audit_store, id)
+        return len(found.faults), found.partitions[0].until
+
+    def discard(self, *numbers: int) -> None:
+        moved = discard([LetterPosition(PartitionId("0"), SequenceNumber(number)) for number in numbers], self.keeper)
+        assert len(moved) == len(numbers)
+
+    def succeed(self) -> None:
+        """Open the next incarnation, as an operator does who has seen that the hub is a different one."""
+        partitions = Partitions(self.process)
+        means = IncarnationMeans(STREAM, Incarnations(self.process, partitions), self.hub, self.clock)
+        found, seen = partitions.read_incarnation(STREAM), self.hub.created_at()
+        next_incarnation(IncarnationOrder("somebody", "it was recreated", found.number, seen, is_dry_run=False), means)
+
+
+class World:
+    """A database and a hub, and what must hold of them. `subjects` are those that an erasure may name."""
+
+    def __init__(self, *logs: Sequence[Event], policy: LetterPolicy = FEW_TRIES, subjects: Iterable[str] = ()) -> None:
+        self.lives = [MemoryHub({"0": log}) for log in logs]
+        for hub in self.lives[1:]:
+            hub.made_at = RECREATED
+        self.policy, self.subjects = policy, tuple(subjects)
+        self.watched = WatchedStore()
+        self.database = NestedDatabase(self.watched._connection)
+        self.alone = Alone(self.database)
+        self.hands = Hands(self, self.alone, "the one who prepares")
+        self.promise = Promise(self.check_each, self.check_end)
+
+    def truths(self, is_at_rest: bool) -> list[Truth]:
+        found = self.watched.sql("SELECT stream_id, hub_created_at, closed_at FROM event_stream")
+        hubs = {utc_text(hub.made_at): hub for hub in self.lives}
+        return [
+            Truth(
+                id,
+                "0",
+                hub.held["0"],
+                hub.last["0"] if is_at_rest and not closed else None,
+                set(hub.held["0"]) if self.lives.index(hub) < self.database.outside.life else set(),
+                set(),
+            )
+            for id, made, closed in found
+            if (hub := hubs.get(made)) is not None
+        ]
+
+    def check_each(self, _: Outside) -> None:
+        """Check what holds at every moment: each number has one outcome, with the rows and totals that it must have."""
+        assert not (found := self.watched.sql("SELECT kind, detail FROM sim_violation")), found
+        forgotten = Forgotten(self.watched.sql, self.subjects, [KEY.secret])
+        check(self.watched.sql, self.truths(is_at_rest=False), set(), forgotten, self.policy.order == "hold_key")
+
+    def check_end(self, outside: Outside) -> None:
+        """Bring the app to rest in the ordinary ways alone, and check that nothing is lost, and nothing erased is back."""
+        self.database.outside = outside
+        self.alone.clock.seconds = outside.seconds
+        hands = Hands(self, self.alone, "the one who comes after")
+        for _ in range(MOST_TURNS):
+            self.alone.advance(LEASE)
+            if self._rested(hands, outside.life):
+                break
+        else:
+            raise AssertionError("it does not come to rest")
+        assert not (found := self.watched.sql("SELECT kind, detail FROM sim_violation")), found
+        assert not (stops := self.watched.sql(STOPS)), ("stopped at rest", stops)
+        forgotten, truths = Forgotten(self.watched.sql, self.subjects, [KEY.secret]), self.truths(is_at_rest=True)
+        check(self.watched.sql, truths, set(), forgotten, self.policy.order == "hold_key")
+        if forgotten.ever:
+            forgotten.search(self._copy_to, truths, "")
+
+    def _copy_to(self, other: Connection) -> None:
+        """Copy the rows of all tables: an image has only what is committed."""
+        for name, text in self.watched.sql("SELECT name, sql FROM sqlite_schema WHERE type = 'table'"):
+            other.execute(text)
+            if rows := self.watched.sql(f"SELECT * FROM {name}"):
+                other.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+
+    def _rested(self, hands: Hands, life: int) -> bool:
+        """Do the next turn of all that is left: deliver, drive, retry. Return True when nothing was left."""
+        hub = self.lives[life].held["0"]
+        kinds = (hands.replays, hands.erasures, redriving(hands.keeper))
+        turns = [lambda: hands.deliver(list(hub.values())), *(partial(hands.work, kind) for kind in kinds)]
+        for turn in (*turns, hands.heal, hands.retry):
+            with suppress(StreamIncarnationChanged):  # a person has to open the next one first
+                turn()
+        if any(reason == "incarnation" for reason, _ in self.watched.sql(STOPS)):
+            with suppress(HubFits):
+                hands.succeed()
+            return False
+        open_work = "SELECT 1 FROM task WHERE status IN ('planned', 'running', 'paused')"
+        return not self.watched.sql(open_work) and next_due_at(hands.keeper) is None
+
+
+class PurgedWorld(World):
+    """A world whose old ledger a purge deletes: an audit must find no fault in what is left of it, whenever it looks."""
+
+    def check_each(self, _: Outside) -> None:
+        found = self.watched.sql("SELECT kind, detail FROM sim_violation WHERE kind NOT LIKE 'DELETE of %'")
+        assert not found, found
+        faults = audit(self.hands.audit_store, None).faults
+        assert not faults, faults
+        told = self.watched.sql(
+            "SELECT report ->> 'faults' FROM task_part JOIN task USING (task_id) WHERE kind = 'audit' AND report <> '{}'"
+        )
+        assert set(told) <= {("[]",)}, told
+
+    def check_end(self, outside: Outside) -> None:
+        self.database.outside = outside
+        self.alone.clock.seconds = outside.seconds
+        hands = Hands(self, self.alone, "the one who comes after")
+        for kind in (hands.purges, hands.audits):
+            hands.work(kind)
+        self._rested(hands, outside.life)
+        self.check_each(outside)
