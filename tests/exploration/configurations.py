@@ -11,6 +11,7 @@ from core.store.database import StreamClosed
 from tests.exploration.explorer import Actor, Process
 from tests.exploration.world import DAY, FEW_TRIES, LEASE, LOG, NEXT_LOG, Hands, PurgedWorld, World
 
+OTHER = "other"  # a second consumer group of the hub
 FORGOTTEN = "one-1"  # the home that is erased
 KNOWN = (HubFits, RequestRefused, StateDiffers, StreamClosed, TaskOverlap, TooManyTasks)  # told to the person who asked
 
@@ -45,7 +46,8 @@ def owner(first: int, last: int, tries: int = 2) -> Callable[[Hands], object]:
     def act(hands: Hands) -> None:
         for retries in range(tries):
             try:
-                return hands.deliver(LOG[first : last + 1], retries)
+                hands.deliver(LOG[first : last + 1], retries)
+                break
             except InfrastructureFault:
                 if retries == tries - 1:
                     raise
@@ -60,6 +62,16 @@ def next_owner(hands: Hands) -> None:
 
 def keeper(hands: Hands) -> None:
     hands.retry()
+
+
+def discarder(hands: Hands) -> None:
+    """A person discards the letters of events 1 and 3."""
+    hands.discard(1, 3)
+
+
+def owner_of_other(hands: Hands) -> None:
+    """An owner of the same partition in a different stream: that of a second consumer group."""
+    hands.deliver(LOG[:3], group=OTHER)
 
 
 def driver(hands: Hands) -> None:
@@ -91,7 +103,7 @@ def auditor(hands: Hands) -> None:
 def recreation(hands: Hands) -> None:
     """The hub is recreated: its events are gone, and it has a few new ones."""
     assert isinstance(hands.process, Process)
-    hands.process.change_outside("until the hub is recreated", life=1, seconds=2 * LEASE)
+    hands.process.change_outside("the hub is recreated", life=1, seconds=2 * LEASE)
 
 
 def healer(hands: Hands) -> None:
@@ -105,7 +117,7 @@ def successor(hands: Hands) -> None:
 def time(hands: Hands) -> None:
     """Time that passes: every lease that began before has ended."""
     assert isinstance(hands.process, Process)
-    hands.process.change_outside("until every lease has ended", seconds=hands.process.clock.seconds + LEASE)
+    hands.process.change_outside("every lease ends", seconds=hands.process.clock.seconds + LEASE)
 
 
 def world_of(
@@ -119,6 +131,13 @@ def world_of(
     world.alone.advance(LEASE)
     if replay:
         world.hands.ask_replay()
+    return world
+
+
+def of_two_streams() -> World:
+    """Return a world in which the events of two consumer groups are committed."""
+    world = world_of(4, erases=True)
+    world.groups = (*world.groups, OTHER)
     return world
 
 
@@ -143,6 +162,9 @@ CONFIGURATIONS = {
     "two keepers, and a lease that ends": Configuration(
         partial(world_of, 4), {"keeper 1": keeper, "keeper 2": keeper, "time": time}, faults=1, quick=0
     ),
+    "retry beside discard": Configuration(
+        partial(world_of, 4), {"keeper": keeper, "operator": discarder, "time": time}, faults=1, quick=0
+    ),
     "batch beside retry, in the order of keys": Configuration(
         partial(world_of, 4, by_key=True), {"owner": owner(3, 5), "keeper": keeper}, faults=1, quick=0
     ),
@@ -161,6 +183,9 @@ CONFIGURATIONS = {
         {"officer": eraser, "owner": owner(3, 5, tries=1), "keeper": keeper},
         faults=1,
         quick=None,
+    ),
+    "erasure beside the batch of another stream": Configuration(
+        of_two_streams, {"officer": eraser, "owner": owner_of_other}, faults=1, quick=None
     ),
     "erasure beside replay": Configuration(
         partial(world_of, 4, erases=True), {"officer": eraser, "operator": replayer}, faults=1, quick=None

@@ -12,20 +12,22 @@ Two turns are not exchanged where their order cannot matter: a read of tables th
 once. The search learns which process writes which table, and begins again whenever it learns of one more.
 """
 
+import re
 import sqlite3
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from greenlet import getcurrent, greenlet
 
-from core.errors import CommitOutcomeUnknown, HubUnreachable, InfrastructureFault, StoreUnavailable
+from core.errors import CommitOutcomeUnknown, DataRefused, HubUnreachable, InfrastructureFault, StoreUnavailable
 from core.store.columns import instant_text
 from core.store.script import Named, Outcome, Script
 from core.store.sqlite.database import STORE_TIME, SqliteDatabase
@@ -35,6 +37,7 @@ from tests.fakes.faulty_database import Killed
 OUTSIDE = "outside"  # the hub and the time, as if they were a table
 OF_OUTSIDE = frozenset({OUTSIDE})
 WRITES = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
+FENCED = ("open_checkpoint", "advance_checkpoint")  # how transactions begin that a fence keeps apart
 FAILS, LOST, UNANSWERED, DIES = "fails", "is lost", "is not answered", "dies"
 FAULTS = {
     "ask": (FAILS, DIES),
@@ -74,6 +77,17 @@ class NestedDatabase(SqliteDatabase):
         clock = FakeClock()
         clock.advance(self.outside.seconds)
         return clock.now()
+
+    def purpose_of(self, statement: str) -> str:
+        """Return what a named statement is for, in the words of its file; nothing for one that is built."""
+        found = self._queries.get(statement)
+        return found.purpose if found else ""
+
+    def plant(self, statement: str, text: str, instead: str) -> None:
+        """Change the text of a statement."""
+        found = self._queries[statement]
+        assert found.text.count(text) == 1, (statement, found.text)
+        self._queries = {**self._queries, statement: replace(found, text=found.text.replace(text, instead))}
 
     def tables_of(self, statement: Named, values: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str]]:
         """Return the tables that a statement reads, and those that it writes, as SQLite names them."""
@@ -271,7 +285,7 @@ class _MoreWritten(Exception):
 
 
 class Search:
-    """A search of all schedules of some actors with at most so many faults. `longest` bounds the turns of a schedule."""
+    """A search of all schedules of some actors with at most so many faults. `longest` bounds their turns."""
 
     def __init__(
         self,
@@ -282,7 +296,7 @@ class Search:
         longest: int | None = None,
     ) -> None:
         self._database, self._names, self._actors = database, tuple(actors), tuple(actors.values())
-        self._promise, self._faults, self._longest = promise, faults, longest
+        self._promise, self._faults, self.longest = promise, faults, longest
         self._outside = database.outside
         named = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
         self._tables = {name: at for at, (name,) in enumerate(database.connection.execute(named))}
@@ -314,7 +328,7 @@ class Search:
 
     def _from(self, state: State, path: tuple[str, ...]) -> int:
         """Search all schedules from a state. Return their number."""
-        left = sys.maxsize if self._longest is None else self._longest - len(path)
+        left = sys.maxsize if self.longest is None else self.longest - len(path)
         before, schedules = self._seen.get(state.key, (-1, 0))
         if before >= left:
             return schedules
@@ -328,8 +342,7 @@ class Search:
         for move in moves if left > 0 else ():
             with savepoint(self._database.connection):
                 self._database.outside = state.outside
-                line = self._words(move)
-                schedules += self._from(self._moved(state, move, (*path, line)), (*path, line))
+                schedules += self._from(*self._moved(state, move, path))
         self._seen[state.key] = left, schedules
         return schedules
 
@@ -349,21 +362,28 @@ class Search:
             if not (fault == LOST and turn.script and turn.script.may_repeat)
         ]
 
-    def _moved(self, state: State, move: Move, path: tuple[str, ...]) -> State:
+    def _moved(self, state: State, move: Move, path: tuple[str, ...]) -> tuple[State, tuple[str, ...]]:
         at, turn, fault = move
         local, tables = state.locals[at], state.tables
         self.found.turns += 1
         if fault == DIES:
+            path = (*path, f"{self._names[at]} dies, before it can {self._does(turn)}")
             after = local._replace(answers=(), next=Ended("died"))
         else:
             answer = self._answer(turn, fault)
+            said = f". {type(answer).__name__}: {answer}" if isinstance(answer, Exception) else ""
+            path = (*path, f"{self._names[at]}: {self._does(turn)}{said}")
+            if isinstance(answer, DataRefused) and turn.name.startswith(FENCED):  # no event is refused for its own sake
+                raise Violation(
+                    path, "the fence let it pass: only the key of a table kept a row from being written twice"
+                )
             tables = self._rehashed(at, turn, tables)
             after = self._told(at, local, (*local.answers, (answer, self._database.outside.seconds)), path)
         if tables != state.tables:
             self._check(self._promise.at_each, (tables, self._database.outside.life), self._database.outside, path)
             self.found.tables = len(self._checked)
         locals = (*state.locals[:at], after, *state.locals[at + 1 :])
-        return State(tables, self._database.outside, locals, state.faults - bool(fault))
+        return State(tables, self._database.outside, locals, state.faults - bool(fault)), path
 
     def _answer(self, turn: Turn, fault: str) -> Any:
         """Take a turn, and return its answer, which may be an error."""
@@ -439,17 +459,28 @@ class Search:
         with savepoint(self._database.connection):
             try:
                 promise(outside)
-            except AssertionError as broken:
-                raise Violation(path, str(broken)) from broken
+            except Exception as broken:
+                raise Violation(path, f"{type(broken).__name__}: {broken}") from broken
 
-    def _words(self, move: Move) -> str:
-        name, (_, turn, fault) = self._names[move.process], move
-        if fault == DIES:
-            return f"{name} dies before it can {VERBS[turn.kind]}: {turn.name}"
-        return f"{name} {VERBS[turn.kind]}s: {turn.name}" + (f". It {fault}" if fault else "")
+    def _does(self, turn: Turn) -> str:
+        """Return what a turn does, in words."""
+        if turn.kind in ("hub", "outside"):
+            return turn.name
+        first, *_ = turn.name.split(", ")
+        purpose = re.split(r"[.:;]", self._database.purpose_of(first))[0]
+        return f"{purpose[:1].lower()}{purpose[1:]} ({turn.name})" if purpose else turn.name
 
 
-VERBS = {"ask": "read", "run": "write", "rehearse": "rehearse", "hub": "ask the hub", "outside": "wait"}
+def shortest(search: Search) -> Violation | None:
+    """Return the shortest schedule that breaks the promise, or None where there is none."""
+    for search.longest in count(1):
+        try:
+            found = search.run()
+        except Violation as violation:
+            return violation
+        if found.longest < search.longest:
+            return None
+    raise AssertionError("unreachable")
 
 
 def _worked(actor: Actor, process: Process) -> Ended | _Broke:

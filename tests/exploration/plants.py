@@ -1,0 +1,92 @@
+"""Bugs that are planted one at a time: the search must find each of them, and tells its shortest story."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from pytest import MonkeyPatch
+
+from core.model.commits import PartitionState, Settled
+from core.settle.partition_store import Partitions
+from core.store.script import OfRows, Script
+from tests.exploration.configurations import CONFIGURATIONS
+from tests.exploration.explorer import NestedDatabase, Search, Violation, shortest
+
+
+class Plant(NamedTuple):
+    """A bug, and the configuration that shows it with so many faults."""
+
+    configuration: str
+    faults: int
+    plant: Callable[[NestedDatabase, MonkeyPatch], object]
+
+
+def _text(statement: str, text: str, instead: str = "") -> Callable[[NestedDatabase, MonkeyPatch], object]:
+    return lambda database, _: database.plant(statement, text, instead)
+
+
+def _fence_late(_: NestedDatabase, patch: MonkeyPatch) -> None:
+    """Write the rows of a batch in a transaction of their own, before that of the fence."""
+
+    def write(self: Partitions, script: Script, settled: Settled) -> int:
+        rows = [step for step in script.steps if isinstance(step.statement, OfRows)]
+        if rows and script.steps[0].statement == "advance_checkpoint":
+            place = {name: rows[0].values[name] for name in ("stream_id", "partition_id")}
+            number = {"commit_number": self._database.ask("read_checkpoint", **place)[0][3] + 1}
+            early = tuple(replace(step, values={**step.values, **number}) for step in rows)
+            self._database.run(Script(script.subject, early))
+            script = replace(script, steps=tuple(step for step in script.steps if step not in rows))
+        return self._database.run(script).kept["commit_number"]
+
+    patch.setattr(Partitions, "write", write)
+
+
+def _guard_off_by_one(_: NestedDatabase, patch: MonkeyPatch) -> None:
+    """Take the event of the checkpoint for a new one."""
+
+    def next_number(state: PartitionState) -> int:
+        return 0 if state.checkpoint is None else int(state.checkpoint.sequence_number)
+
+    patch.setattr(PartitionState, "next_number", property(next_number))
+
+
+OWNERS, KEEPERS = "two owners with an overlap", "two keepers, and a lease that ends"
+PLANTS = {
+    "the compare-and-set is left out": Plant(
+        OWNERS, 0, _text("advance_checkpoint", " AND sequence_number = :expected")
+    ),
+    "the fence comes after the write": Plant(OWNERS, 0, _fence_late),
+    "the guard is off by one": Plant(OWNERS, 0, _guard_off_by_one),
+    "the totals are added twice": Plant(OWNERS, 0, _text("advance_checkpoint", "+ :written", "+ 2 * :written")),
+    "a lease is not looked at": Plant(KEEPERS, 0, _text("claim_letters", "d.due_at <= :claimed_at", "d.due_at >= ''")),
+    "a claim begins twice": Plant(KEEPERS, 0, _text("begin_chunk", " AND claimed_by IN (:claimed_by, :run)")),
+    "a retry settles letters that its claim has lost": Plant(
+        KEEPERS, 0, _text("settle_letters", " AND claimed_by = :claimed_by")
+    ),
+    "an erasure is known in one stream only": Plant(
+        "erasure beside the batch of another stream",
+        0,
+        _text("refuse_former_plans", "erasures + 1", "erasures + (consumer_group <> 'other')"),
+    ),
+    "a retry is committed that does not know an erasure": Plant(
+        "erasure beside batch and retry", 0, _text("count_commit", " OR e.erasures > :known_erasures")
+    ),
+    "a second driver repeats a piece": Plant(
+        "two drivers of a replay", 0, _text("advance_replay", " AND step = :expected")
+    ),
+    "a commit goes to a closed stream": Plant(
+        "next incarnation beside the batches of both hubs",
+        0,
+        _text("advance_checkpoint", "e.closed_at IS NOT NULL OR "),
+    ),
+}
+
+
+def story(name: str) -> Violation | None:
+    """Return the shortest schedule in which a planted bug breaks the promise, or None where none does."""
+    plant = PLANTS[name]
+    one = CONFIGURATIONS[plant.configuration]
+    with MonkeyPatch.context() as patch:
+        world = one.prepare()
+        plant.plant(world.database, patch)
+        return shortest(Search(world.database, one.actors(world), world.promise, plant.faults))
