@@ -1,31 +1,70 @@
-"""`python -m tests.exploration`: explore every configuration, print what each search met, and the story of a fault."""
+"""`python -m tests.exploration`: search every configuration to its end, and print what each search met.
+
+With `--stories` it plants bugs one after the other, and prints the shortest schedule of each.
+"""
 
 import argparse
 import sys
 import time
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 from tests.exploration.configurations import CONFIGURATIONS
 from tests.exploration.explorer import Search, Violation
+from tests.exploration.plants import PLANTS, story
+
+HEAD = (
+    f"{'configuration':52} {'faults':>6} {'states':>9} {'turns':>9} {'tables':>6}"
+    f" {'longest':>7} {'schedules':>11} {'s':>5}"
+)
 
 
-def main() -> int:
+def explored(name: str, faults: int) -> tuple[str, bool]:
+    """Search a configuration, and return its line of the table, or the story of its fault."""
+    one, began = CONFIGURATIONS[name], time.monotonic()
+    world = one.prepare()
+    search = Search(world.database, one.actors(world), world.promise, faults)
+    try:
+        found = search.run()
+    except Violation as violation:
+        return f"{name}, {faults} faults: the promise is broken\n{violation}", False
+    seconds = time.monotonic() - began
+    counts = f"{found.states:9,} {found.turns:9,} {found.tables:6,} {found.longest:7} {found.schedules:11.2g}"
+    return f"{name:52} {faults:6} {counts} {seconds:5.0f}", True
+
+
+def told(name: str) -> tuple[str, bool]:
+    """Plant a bug, and return its story."""
+    violation = story(name)
+    return f"{name}\n{violation or 'IT IS NOT FOUND'}\n", violation is not None
+
+
+def main(arguments: Iterable[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make explore", description=__doc__)
-    parser.add_argument("--only", default="", help="a part of the name of a configuration")
-    parser.add_argument("--faults", type=int)
-    wanted = parser.parse_args()
-    for name, one in CONFIGURATIONS.items():
-        if wanted.only not in name:
-            continue
-        world, began = one.prepare(), time.monotonic()
-        faults = one.faults if wanted.faults is None else wanted.faults
-        search = Search(world.database, one.actors(world), world.promise, faults)
-        try:
-            found = search.run()
-        except Violation as violation:
-            print(f"{name}: after {search.found}\n{violation}")
-            continue
-        print(f"{name}: {faults} faults, {found}, {time.monotonic() - began:.1f} s", flush=True)
-    return 0
+    parser.add_argument("--only", default="", help="a part of the names of the configurations, or of the bugs")
+    parser.add_argument("--faults", type=int, help="faults in one schedule, instead of those of the configuration")
+    parser.add_argument("--stories", action="store_true", help="plant bugs, and print the shortest story of each")
+    given = parser.parse_args(None if arguments is None else list(arguments))
+    names = [name for name in (PLANTS if given.stories else CONFIGURATIONS) if given.only in name]
+    if not names:
+        parser.error(f"no name has {given.only!r}")
+    began = time.monotonic()
+    if not given.stories:
+        print(HEAD, flush=True)
+    with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:
+        if given.stories:
+            waited = [pool.submit(told, name) for name in names]
+        else:
+            faults = {name: CONFIGURATIONS[name].faults if given.faults is None else given.faults for name in names}
+            waited = [pool.submit(explored, name, faults[name]) for name in names]
+        bad = 0
+        for one in waited:
+            text, is_good = one.result()
+            bad += not is_good
+            print(text, flush=True)
+    print(f"{len(names) - bad} of {len(names)} as they should be, {time.monotonic() - began:.0f} s")
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ class Configuration(NamedTuple):
     prepare: Callable[[], World]
     acts: Mapping[str, Callable[[Hands], object]]
     faults: int
-    quick: int | None
+    quick: int | None = None
 
     def actors(self, world: World) -> dict[str, Actor]:
         return {name: _actor(world, name, act) for name, act in self.acts.items()}
@@ -153,66 +153,57 @@ def of_old() -> World:
 
 
 CONFIGURATIONS = {
-    "two owners with an overlap": Configuration(
-        world_of, {"owner 1": owner(2, 4), "owner 2": owner(3, 5)}, faults=2, quick=1
-    ),
-    "batch beside retry": Configuration(
-        partial(world_of, 4), {"owner": owner(3, 5), "keeper": keeper}, faults=2, quick=1
+    "two owners with an overlap": Configuration(world_of, {"owner 1": owner(2, 4), "owner 2": owner(3, 5)}, 2, quick=1),
+    "batch beside retry": Configuration(partial(world_of, 4), {"owner": owner(3, 5), "keeper": keeper}, 2, quick=1),
+    "batch beside retry, in the order of keys": Configuration(
+        partial(world_of, 4, by_key=True), {"owner": owner(3, 5), "keeper": keeper}, 2, quick=0
     ),
     "two keepers, and a lease that ends": Configuration(
-        partial(world_of, 4), {"keeper 1": keeper, "keeper 2": keeper, "time": time}, faults=1, quick=0
+        partial(world_of, 4), {"keeper 1": keeper, "keeper 2": keeper, "time": time}, 1, quick=0
     ),
-    "retry beside discard": Configuration(
-        partial(world_of, 4), {"keeper": keeper, "operator": discarder, "time": time}, faults=1, quick=0
-    ),
-    "batch beside retry, in the order of keys": Configuration(
-        partial(world_of, 4, by_key=True), {"owner": owner(3, 5), "keeper": keeper}, faults=1, quick=0
+    "retry beside discard, and a lease that ends": Configuration(
+        partial(world_of, 4), {"keeper": keeper, "operator": discarder, "time": time}, 1, quick=0
     ),
     "batch beside replay and retry": Configuration(
-        partial(world_of, 4, replay=True),
-        {"owner": owner(3, 5), "driver": driver, "keeper": keeper},
-        faults=1,
-        quick=None,
+        partial(world_of, 4, replay=True), {"owner": owner(3, 5), "driver": driver, "keeper": keeper}, 1, quick=0
     ),
-    "two drivers of a replay": Configuration(
-        partial(world_of, 4, replay=True), {"driver 1": driver, "driver 2": driver}, faults=1, quick=0
+    "two drivers of a replay of one piece": Configuration(
+        partial(world_of, 2, replay=True), {"driver 1": driver, "driver 2": driver}, 1, quick=0
     ),
-    "healing beside a batch": Configuration(world_of, {"timer": healer, "owner": owner(4, 5)}, faults=2, quick=1),
+    "two drivers of a replay of two pieces": Configuration(
+        partial(world_of, 4, replay=True), {"driver 1": driver, "driver 2": driver}, 0
+    ),
+    "healing beside a batch": Configuration(world_of, {"timer": healer, "owner": owner(4, 5)}, 2, quick=1),
     "erasure beside batch and retry": Configuration(
-        partial(world_of, 4, erases=True),
-        {"officer": eraser, "owner": owner(3, 5, tries=1), "keeper": keeper},
-        faults=1,
-        quick=None,
-    ),
-    "erasure beside the batch of another stream": Configuration(
-        of_two_streams, {"officer": eraser, "owner": owner_of_other}, faults=1, quick=None
+        partial(world_of, 4, erases=True), {"officer": eraser, "owner": owner(3, 5, tries=1), "keeper": keeper}, 1
     ),
     "erasure beside replay": Configuration(
-        partial(world_of, 4, erases=True), {"officer": eraser, "operator": replayer}, faults=1, quick=None
+        partial(world_of, 4, erases=True), {"officer": eraser, "operator": replayer}, 1, quick=0
     ),
-    "erasure beside batch, retry and replay": Configuration(
-        partial(world_of, 3, erases=True),
-        {"officer": eraser, "owner": owner(3, 4, tries=1), "keeper": keeper, "operator": replayer},
-        faults=0,
-        quick=None,
+    "erasure beside batch and replay": Configuration(
+        partial(world_of, 2, erases=True), {"officer": eraser, "owner": owner(2, 2, tries=1), "operator": replayer}, 0
     ),
-    "purge beside audit": Configuration(of_old, {"purge": purger, "auditor": auditor}, faults=1, quick=None),
+    "erasure beside retry and replay": Configuration(
+        partial(world_of, 2, erases=True), {"officer": eraser, "keeper": keeper, "operator": replayer}, 0
+    ),
+    "erasure beside the batch of another stream": Configuration(
+        of_two_streams, {"officer": eraser, "owner": owner_of_other}, 1, quick=0
+    ),
+    "purge beside audit": Configuration(of_old, {"purge": purger, "auditor": auditor}, 0),
     "next incarnation beside batch and retry": Configuration(
         partial(world_of, 4, lives=2),
         {"hub": recreation, "operator": successor, "owner": owner(3, 5, tries=1), "keeper": keeper},
-        faults=0,
-        quick=None,
+        0,
     ),
     "next incarnation beside replay": Configuration(
-        partial(world_of, 4, lives=2, replay=True),
-        {"hub": recreation, "operator": successor, "driver": driver},
-        faults=0,
-        quick=None,
+        partial(world_of, 4, lives=2, replay=True), {"hub": recreation, "operator": successor, "driver": driver}, 1
+    ),
+    "next incarnation beside erasure": Configuration(
+        partial(world_of, 4, lives=2, erases=True), {"hub": recreation, "operator": successor, "officer": eraser}, 0
     ),
     "next incarnation beside the batches of both hubs": Configuration(
         partial(world_of, 4, lives=2),
         {"hub": recreation, "operator": successor, "owner": owner(4, 5, tries=1), "next owner": next_owner},
-        faults=0,
-        quick=None,
+        0,
     ),
 }

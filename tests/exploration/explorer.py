@@ -12,6 +12,7 @@ Two turns are not exchanged where their order cannot matter: a read of tables th
 once. The search learns which process writes which table, and begins again whenever it learns of one more.
 """
 
+import json
 import re
 import sqlite3
 import sys
@@ -21,7 +22,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from hashlib import blake2b
-from itertools import count
+from itertools import count, permutations
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -37,6 +38,8 @@ from tests.fakes.faulty_database import Killed
 OUTSIDE = "outside"  # the hub and the time, as if they were a table
 OF_OUTSIDE = frozenset({OUTSIDE})
 WRITES = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
+TASKS = frozenset({"task", "task_part"})
+OF_ONE_TASK = ("advance_part", "advance_replay", "end_task", "find_task", "hold_task", "move_task", "read_parts")
 FENCED = ("open_checkpoint", "advance_checkpoint")  # how transactions begin that a fence keeps apart
 FAILS, LOST, UNANSWERED, DIES = "fails", "is lost", "is not answered", "dies"
 FAULTS = {
@@ -116,6 +119,15 @@ class NestedDatabase(SqliteDatabase):
             self._known[text] = frozenset(reads), frozenset(writes)
         return self._known[text]
 
+    def touched_by(self, statement: Named, values: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str]]:
+        """Return what a statement reads and what it writes: tables, or of the tables of tasks only one task's rows."""
+        reads, writes = self.tables_of(statement, values)
+        if statement not in OF_ONE_TASK:
+            return reads, writes
+        ids = [values["task_id"]] if "task_id" in values else [id for (id,) in json.loads(values["task_ids"])]
+        named = lambda tables: tables - TASKS | {f"{one} {id}" for one in tables & TASKS for id in ids}  # noqa: E731
+        return named(reads), named(writes)
+
     @contextmanager
     def _transaction(self, script: Script) -> Iterator[sqlite3.Connection]:
         with savepoint(self.connection) as keep:
@@ -171,7 +183,7 @@ class Process:
         database = self._database
         if statement == "read_time":
             return self._take(Turn("ask", "read_time", lambda: [(instant_text(database.now),)], lambda: OF_OUTSIDE))
-        reads = lambda: database.tables_of(statement, values)[0]  # noqa: E731
+        reads = lambda: database.touched_by(statement, values)[0]  # noqa: E731
         return self._take(Turn("ask", str(statement), lambda: database.ask(statement, **values), reads))
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
@@ -297,7 +309,7 @@ class Search:
     ) -> None:
         self._database, self._names, self._actors = database, tuple(actors), tuple(actors.values())
         self._promise, self._faults, self.longest = promise, faults, longest
-        self._outside = database.outside
+        self._outside, self._is_learning = database.outside, False
         named = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
         self._tables = {name: at for at, (name,) in enumerate(database.connection.execute(named))}
         self._writes: list[set[str]] = [set() for _ in actors]
@@ -313,10 +325,11 @@ class Search:
             try:
                 with savepoint(self._database.connection):
                     tables = tuple(map(self._hash_of, self._tables))
-                    began = tuple(
-                        self._told(at, Local((), b"", Ended("not begun")), (), ()) for at in range(len(self._actors))
-                    )
-                    self.found.schedules = self._from(State(tables, self._outside, began, self._faults), ())
+                    began = [self._told(at, Local((), b"", Ended("")), (), ()) for at in range(len(self._actors))]
+                    first = State(tables, self._outside, tuple(began), self._faults)
+                    if not any(self._writes):
+                        self._learn(first)
+                    self.found.schedules = self._from(first, ())
                 return self.found
             except _MoreWritten:
                 continue
@@ -325,6 +338,17 @@ class Search:
                 for _, process, body in self._live.values():
                     self._end(process, body)
                 self._live.clear()
+
+    def _learn(self, first: State) -> None:
+        """Let the processes work one after the other, in each order, to see what they write."""
+        self._is_learning = True
+        for order in permutations(range(len(self._actors))):
+            with savepoint(self._database.connection):
+                self._database.outside, state = first.outside, first
+                for at in order:
+                    while isinstance(turn := state.locals[at].next, Turn):
+                        state, _ = self._moved(state, Move(at, turn), ())
+        self._database.outside, self._is_learning, self.found = first.outside, False, Found()
 
     def _from(self, state: State, path: tuple[str, ...]) -> int:
         """Search all schedules from a state. Return their number."""
@@ -352,7 +376,7 @@ class Search:
         working = {at: one.next for at, one in enumerate(state.locals) if isinstance(one.next, Turn)}
         for at, turn in working.items():
             others = set[str]().union(*(self._writes[other] for other in working if other != at))
-            if turn.kind in ("ask", "hub") and not turn.reads() & others:
+            if turn.kind in ("ask", "hub") and not _meet(turn.reads(), others):
                 working = {at: turn}
                 break
         return [
@@ -434,15 +458,16 @@ class Search:
             body.throw(Killed)
 
     def _rehashed(self, at: int, turn: Turn, tables: tuple[bytes, ...]) -> tuple[bytes, ...]:
-        """Return the hashes of all tables after a turn, and note which tables its process writes."""
-        written: set[str] = set()
-        if turn.kind == "run" and turn.script is not None:
-            written.update(*(self._database.tables_of(step.statement, step.values)[1] for step in turn.script.steps))
-        if not (written | (OF_OUTSIDE if turn.kind == "outside" else set())) <= self._writes[at]:
-            self._writes[at] |= written | (OF_OUTSIDE if turn.kind == "outside" else set())
-            raise _MoreWritten
+        """Return the hashes of all tables after a turn, and note what its process writes."""
+        steps = turn.script.steps if turn.kind == "run" and turn.script is not None else ()
+        touched = set[str]().union(*(self._database.touched_by(step.statement, step.values)[1] for step in steps))
+        touched |= OF_OUTSIDE if turn.kind == "outside" else set()
+        if not touched <= self._writes[at]:
+            self._writes[at] |= touched
+            if not self._is_learning:
+                raise _MoreWritten
         hashes = list(tables)
-        for table in written:
+        for table in set[str]().union(*(self._database.tables_of(step.statement, step.values)[1] for step in steps)):
             hashes[self._tables[table]] = self._hash_of(table)
         return tuple(hashes)
 
@@ -469,6 +494,12 @@ class Search:
         first, *_ = turn.name.split(", ")
         purpose = re.split(r"[.:;]", self._database.purpose_of(first))[0]
         return f"{purpose[:1].lower()}{purpose[1:]} ({turn.name})" if purpose else turn.name
+
+
+def _meet(reads: frozenset[str], writes: set[str]) -> bool:
+    """Return True if a read may see a write. The rows of one task are part of their table."""
+    tables = {one.split()[0] for one in writes if " " in one}
+    return any(one in writes or one.split()[0] in writes or one in tables for one in reads)
 
 
 def shortest(search: Search) -> Violation | None:

@@ -72,7 +72,7 @@ PLANTS = {
         "erasure beside batch and retry", 0, _text("count_commit", " OR e.erasures > :known_erasures")
     ),
     "a second driver repeats a piece": Plant(
-        "two drivers of a replay", 0, _text("advance_replay", " AND step = :expected")
+        "two drivers of a replay of one piece", 0, _text("advance_replay", " AND step = :expected")
     ),
     "a commit goes to a closed stream": Plant(
         "next incarnation beside the batches of both hubs",
