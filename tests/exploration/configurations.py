@@ -8,7 +8,7 @@ from typing import NamedTuple
 from core.errors import InfrastructureFault, RequestRefused, TaskOverlap, TooManyTasks
 from core.incarnations.next_incarnation import HubFits, StateDiffers
 from core.store.database import StreamClosed
-from tests.exploration.explorer import Actor, Process
+from tests.exploration.explorer import Actor, Outside, Process
 from tests.exploration.world import DAY, FEW_TRIES, LEASE, LOG, NEXT_LOG, Hands, PurgedWorld, World
 
 OTHER = "other"  # a second consumer group of the hub
@@ -102,8 +102,7 @@ def auditor(hands: Hands) -> None:
 
 def recreation(hands: Hands) -> None:
     """The hub is recreated: its events are gone, and it has a few new ones."""
-    assert isinstance(hands.process, Process)
-    hands.process.change_outside("the hub is recreated", life=1, seconds=2 * LEASE)
+    hands.process.change_outside("the hub is recreated", Outside(2 * LEASE, life=1))
 
 
 def healer(hands: Hands) -> None:
@@ -116,8 +115,7 @@ def successor(hands: Hands) -> None:
 
 def time(hands: Hands) -> None:
     """Time that passes: every lease that began before has ended."""
-    assert isinstance(hands.process, Process)
-    hands.process.change_outside("every lease ends", seconds=hands.process.clock.seconds + LEASE)
+    hands.process.change_outside("every lease ends", Outside(hands.process.clock.seconds + LEASE))
 
 
 def world_of(

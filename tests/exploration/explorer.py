@@ -125,8 +125,11 @@ class NestedDatabase(SqliteDatabase):
         if statement not in OF_ONE_TASK:
             return reads, writes
         ids = [values["task_id"]] if "task_id" in values else [id for (id,) in json.loads(values["task_ids"])]
-        named = lambda tables: tables - TASKS | {f"{one} {id}" for one in tables & TASKS for id in ids}  # noqa: E731
-        return named(reads), named(writes)
+
+        def of_ids(tables: frozenset[str]) -> frozenset[str]:
+            return tables - TASKS | {f"{one} {id}" for one in tables & TASKS for id in ids}
+
+        return of_ids(reads), of_ids(writes)
 
     @contextmanager
     def _transaction(self, script: Script) -> Iterator[sqlite3.Connection]:
@@ -199,18 +202,20 @@ class Process:
         """Read the hub. `read` takes the number of its life."""
         return self._take(Turn("hub", name, lambda: read(self._database.outside.life), lambda: OF_OUTSIDE))
 
-    def change_outside(self, name: str, **changed: float) -> None:
+    def change_outside(self, name: str, outside: Outside) -> None:
         """Let time pass, or let the hub begin its next life."""
 
         def change() -> None:
-            self._database.outside = self._database.outside._replace(**changed)
+            self._database.outside = outside
 
         self._take(Turn("outside", name, change))
 
     def _take(self, turn: Turn) -> Any:
         if self.is_dead:
             raise Killed
-        answer, self.clock.seconds = getcurrent().parent.switch(turn)
+        search = getcurrent().parent
+        assert search is not None
+        answer, self.clock.seconds = search.switch(turn)
         if self.is_dead:
             raise Killed
         if isinstance(answer, BaseException):
@@ -297,7 +302,8 @@ class _MoreWritten(Exception):
 
 
 class Search:
-    """A search of all schedules of some actors with at most so many faults. `longest` bounds their turns."""
+    """A search of all schedules of some actors with at most so many faults. `longest` bounds their turns. Unless
+    `is_reduced`, also turns are exchanged whose order cannot matter."""
 
     def __init__(
         self,
@@ -309,7 +315,7 @@ class Search:
     ) -> None:
         self._database, self._names, self._actors = database, tuple(actors), tuple(actors.values())
         self._promise, self._faults, self.longest = promise, faults, longest
-        self._outside, self._is_learning = database.outside, False
+        self._outside, self._is_learning, self.is_reduced = database.outside, False, True
         named = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
         self._tables = {name: at for at, (name,) in enumerate(database.connection.execute(named))}
         self._writes: list[set[str]] = [set() for _ in actors]
@@ -321,7 +327,7 @@ class Search:
         while True:
             self.found = Found()
             self._seen: dict[tuple[object, ...], tuple[int, int]] = {}  # the turns that were left, and the schedules
-            self._checked: set[object] = set()
+            self.checked: set[object] = set()
             try:
                 with savepoint(self._database.connection):
                     tables = tuple(map(self._hash_of, self._tables))
@@ -374,7 +380,7 @@ class Search:
         """Return the moves that have to be tried in a state: all, or those of one process whose turn only reads what no
         other process may still write."""
         working = {at: one.next for at, one in enumerate(state.locals) if isinstance(one.next, Turn)}
-        for at, turn in working.items():
+        for at, turn in working.items() if self.is_reduced else ():
             others = set[str]().union(*(self._writes[other] for other in working if other != at))
             if turn.kind in ("ask", "hub") and not _meet(turn.reads(), others):
                 working = {at: turn}
@@ -405,7 +411,7 @@ class Search:
             after = self._told(at, local, (*local.answers, (answer, self._database.outside.seconds)), path)
         if tables != state.tables:
             self._check(self._promise.at_each, (tables, self._database.outside.life), self._database.outside, path)
-            self.found.tables = len(self._checked)
+            self.found.tables = len(self.checked)
         locals = (*state.locals[:at], after, *state.locals[at + 1 :])
         return State(tables, self._database.outside, locals, state.faults - bool(fault)), path
 
@@ -478,9 +484,9 @@ class Search:
     def _check(
         self, promise: Callable[[Outside], object], key: object, outside: Outside, path: tuple[str, ...]
     ) -> None:
-        if key in self._checked:
+        if key in self.checked:
             return
-        self._checked.add(key)
+        self.checked.add(key)
         with savepoint(self._database.connection):
             try:
                 promise(outside)

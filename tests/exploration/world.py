@@ -72,6 +72,9 @@ class Alone:
         self.clock.advance(database.outside.seconds)
         self.ask, self.run = database.ask, database.run
 
+    def change_outside(self, _: str, outside: Outside) -> None:
+        self.clock.seconds, self.database.outside = outside.seconds, outside
+
     def read_hub(self, _: str, read: Callable[[int], Any]) -> Any:
         return read(self.database.outside.life)
 
@@ -205,7 +208,9 @@ class Hands:
 class World:
     """A database and a hub, and what must hold of them. `subjects` are those that an erasure may name."""
 
-    groups = (STREAM.consumer_group,)  # the events of a different one are delivered, and no keeper is there
+    groups: tuple[str, ...] = (
+        STREAM.consumer_group,
+    )  # the events of a different one are delivered, and no keeper is there
 
     def __init__(self, *logs: Sequence[Event], policy: LetterPolicy = FEW_TRIES, subjects: Iterable[str] = ()) -> None:
         self.lives = [MemoryHub({"0": log}) for log in logs]
@@ -225,7 +230,7 @@ class World:
             Truth(
                 id,
                 "0",
-                hub.held["0"],
+                {int(number): one for number, one in hub.held["0"].items()},
                 hub.last["0"] if is_at_rest and not closed and group == STREAM.consumer_group else None,
                 set(hub.held["0"]) if self.lives.index(hub) < self.database.outside.life else set(),
                 set(),
@@ -269,8 +274,8 @@ class World:
         """Do the next turn of all that is left: deliver, drive, retry. Return True when nothing was left."""
         hub = self.lives[life].held["0"]
         kinds = (hands.replays, hands.erasures, redriving(hands.keeper))
-        delivered = [partial(hands.deliver, tuple(hub.values()), group=group) for group in self.groups]
-        for turn in (*delivered, *(partial(hands.work, kind) for kind in kinds), hands.heal, hands.retry):
+        turns: list[Callable[[], None]] = [hands.heal, hands.retry, *(partial(hands.work, kind) for kind in kinds)]
+        for turn in (*(partial(hands.deliver, tuple(hub.values()), group=group) for group in self.groups), *turns):
             with suppress(StreamIncarnationChanged):  # a person has to open the next one first
                 turn()
         if any(reason == "incarnation" for reason, _ in self.watched.sql(STOPS)):
