@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo serve func real-host needs-java test test-all test-spark soak check-room test-sqlserver test-spark41 scriptdom azurite javascript screenshots check check-fresh check-deployed check-types check-texts check-infra check-bicep simulate house smoke format bench bench-full bench-readme docs clean
+.PHONY: help setup run demo serve func real-host needs-java test test-all test-spark soak check-room test-sqlserver test-spark41 scriptdom azurite javascript screenshots check check-fresh check-deployed check-types check-texts check-infra check-bicep simulate explore house smoke format bench bench-full bench-readme docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -28,6 +28,7 @@ override export STORE := $(value STORE)
 BASE ?=
 HUB ?=
 ONLY ?=
+STORIES ?= 0
 SEED ?= 1
 SEEDS ?= 20000
 FIRST ?= 0
@@ -40,15 +41,16 @@ SETTINGS_OF_serve := FOLDER PORT
 SETTINGS_OF_real-host := EVENTS BASE HUB STORE
 SETTINGS_OF_simulate := SEEDS FIRST
 SETTINGS_OF_mutants := ONLY
+SETTINGS_OF_explore := ONLY STORIES
 SETTINGS_OF_check-room := TRANSFORM
 SETTINGS_OF_func := STORE
 SETTINGS_OF_bench := STORE
 SETTINGS_OF_bench-full := STORE
-SETTINGS := $(sort $(OF_DEMO) HUB_PORT FOLDER BASE HUB ONLY SEEDS FIRST)
+SETTINGS := $(sort $(OF_DEMO) HUB_PORT FOLDER BASE HUB ONLY STORIES SEEDS FIRST)
 GIVEN := $(foreach name,$(SETTINGS),$(if $(filter command,$(origin $(name))),$(name)))
 UNREAD := $(filter-out $(foreach goal,$(MAKECMDGOALS),$(SETTINGS_OF_$(goal))),$(GIVEN))
 ifneq ($(UNREAD),)
-READERS := $(foreach goal,demo run serve real-host simulate mutants check-room func bench,$(if $(filter $(firstword $(UNREAD)),$(SETTINGS_OF_$(goal))),$(goal)))
+READERS := $(foreach goal,demo run serve real-host simulate explore mutants check-room func bench,$(if $(filter $(firstword $(UNREAD)),$(SETTINGS_OF_$(goal))),$(goal)))
 $(error $(firstword $(UNREAD)): make $(or $(firstword $(MAKECMDGOALS)),help) does not read it; it is a setting of: $(strip $(READERS)))
 endif
 
@@ -182,6 +184,9 @@ check-infra: check-bicep $(VENV)/dev.done ## Compile Bicep, print the plan of re
 
 simulate: $(VENV)/dev.done ## Run SEEDS=20000 worlds from FIRST=0, in which everything fails, against the oracle, and print the faults by kind
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST)
+
+explore: $(VENV)/dev.done ## Run every interleaving of the configurations of docs/proof.md; STORIES=1 plants bugs instead, and tells the shortest schedule of each; ONLY=erasure
+	@$(BIN)/python -m tests.exploration --only "$(ONLY)" $(if $(filter 1,$(STORIES)),--stories)
 
 house: | $(VENV)/bin/python ## Print the shape of the code: rooms, floors, cycles, walks, and lines by feature; ROOTS="OLD ." compares checkouts
 	@$(BIN)/python -m tests.repo.house $(foreach root,$(ROOTS),--root $(root))

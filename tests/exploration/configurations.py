@@ -55,6 +55,12 @@ def owner(first: int, last: int, tries: int = 2) -> Callable[[Hands], object]:
     return act
 
 
+def remembering_owner(hands: Hands) -> None:
+    """An owner that gets one batch after the other: it remembers the partition from the first."""
+    owner(2, 3)(hands)
+    owner(4, 5)(hands)
+
+
 def next_owner(hands: Hands) -> None:
     """An owner that has the first events of the hub's next life in hand."""
     hands.deliver(NEXT_LOG[:2])
@@ -152,6 +158,9 @@ def of_old() -> World:
 
 CONFIGURATIONS = {
     "two owners with an overlap": Configuration(world_of, {"owner 1": owner(2, 4), "owner 2": owner(3, 5)}, 2, quick=1),
+    "an owner that remembers, and a second one": Configuration(
+        world_of, {"owner 1": remembering_owner, "owner 2": owner(2, 4)}, 1, quick=0
+    ),
     "batch beside retry": Configuration(partial(world_of, 4), {"owner": owner(3, 5), "keeper": keeper}, 2, quick=1),
     "batch beside retry, in the order of keys": Configuration(
         partial(world_of, 4, by_key=True), {"owner": owner(3, 5), "keeper": keeper}, 2, quick=0

@@ -274,8 +274,11 @@ class World:
         """Do the next turn of all that is left: deliver, drive, retry. Return True when nothing was left."""
         hub = self.lives[life].held["0"]
         kinds = (hands.replays, hands.erasures, redriving(hands.keeper))
-        turns: list[Callable[[], None]] = [hands.heal, hands.retry, *(partial(hands.work, kind) for kind in kinds)]
-        for turn in (*(partial(hands.deliver, tuple(hub.values()), group=group) for group in self.groups), *turns):
+        turns: list[Callable[[], None]] = [
+            partial(hands.deliver, tuple(hub.values()), group=one) for one in self.groups
+        ]
+        turns += [hands.heal, hands.retry, *(partial(hands.work, kind) for kind in kinds)]
+        for turn in turns:
             with suppress(StreamIncarnationChanged):  # a person has to open the next one first
                 turn()
         if any(reason == "incarnation" for reason, _ in self.watched.sql(STOPS)):
