@@ -159,7 +159,7 @@ def of_old() -> World:
 CONFIGURATIONS = {
     "two owners with an overlap": Configuration(world_of, {"owner 1": owner(2, 4), "owner 2": owner(3, 5)}, 2, quick=1),
     "an owner that remembers, and a second one": Configuration(
-        world_of, {"owner 1": remembering_owner, "owner 2": owner(2, 4)}, 1, quick=0
+        world_of, {"owner 1": remembering_owner, "owner 2": owner(2, 4)}, 2, quick=1
     ),
     "batch beside retry": Configuration(partial(world_of, 4), {"owner": owner(3, 5), "keeper": keeper}, 2, quick=1),
     "batch beside retry, in the order of keys": Configuration(
