@@ -451,6 +451,7 @@ class Search:
             body = greenlet(partial(_worked, self._actors[at], process))
             following = body.switch()
             for answer in answers:
+                assert isinstance(following, Turn), "a process does different things after the same answers"
                 following = body.switch(answer)
         if isinstance(following, Turn):
             self._live[at] = digest, process, body
