@@ -9,7 +9,7 @@ from core.errors import InfrastructureFault, RequestRefused, TaskOverlap, TooMan
 from core.incarnations.next_incarnation import HubFits, StateDiffers
 from core.store.database import StreamClosed
 from tests.exploration.explorer import Actor, Outside, Process
-from tests.exploration.world import DAY, FEW_TRIES, LEASE, LOG, NEXT_LOG, Hands, PurgedWorld, World
+from tests.exploration.world import DAY, FEW_TRIES, LEASE, LOG, NEXT_LOG, Hands, OneEndWorld, PurgedWorld, World
 
 OTHER = "other"  # a second consumer group of the hub
 FORGOTTEN = "one-1"  # the home that is erased
@@ -145,14 +145,25 @@ def of_two_streams() -> World:
     return world
 
 
-def of_old() -> World:
+def of_old(world_class: type[World] = PurgedWorld) -> World:
     """Return a world whose ledger and settled letters are old enough for a purge, which is open."""
-    world = PurgedWorld(LOG[:6])
+    world = world_class(LOG[:6])
     for last in (2, 3, 4):
         world.hands.deliver(LOG[:last])
     world.hands.discard(1, 3)
     world.alone.advance(3 * DAY)
     world.hands.ask_purge()
+    return world
+
+
+def of_one_end(ask: Callable[[Hands], object]) -> World:
+    """Return a world with batches, a replay that took rows away, a dry run, and one more task that is open."""
+    world = OneEndWorld(LOG)
+    world.hands.deliver(LOG)
+    for dry_run in (False, True):
+        world.hands.ask_replay(dry_run)
+        world.hands.work(world.hands.replays)
+    ask(world.hands)
     return world
 
 
@@ -195,6 +206,16 @@ CONFIGURATIONS = {
     ),
     "erasure beside the batch of another stream": Configuration(
         of_two_streams, {"officer": eraser, "owner": owner_of_other}, 1, quick=0
+    ),
+    "a purge alone": Configuration(partial(of_old, OneEndWorld), {"purge": purger}, 2, quick=1),
+    "an erasure alone": Configuration(
+        partial(of_one_end, lambda hands: hands.ask_erasure(FORGOTTEN)),
+        {"officer": lambda hands: hands.work(hands.erasures)},
+        2,
+        quick=1,
+    ),
+    "an audit alone": Configuration(
+        partial(of_one_end, Hands.ask_audit), {"auditor": lambda hands: hands.work(hands.audits)}, 2, quick=1
     ),
     "purge beside audit": Configuration(of_old, {"purge": purger, "auditor": auditor}, 0),
     "next incarnation beside batch and retry": Configuration(

@@ -32,6 +32,9 @@ MOVES = {  # of letters: from a status to those that may follow; a replay may re
     "discarded": "resolved",
     "held": "waiting held exhausted discarded resolved",
 }
+VOLATILE = ("_at", "_until", "_id", "_by")  # ends of columns that no two runs share
+STEADY = ("stream_id", "partition_id", "home_id", "sensor_id")
+OWN_TO_A_TRY = {"submits of aggregation_run", "aggregation_failure", "history of task", "task_key of task"}
 
 
 def _never(table: str, change: str) -> str:
@@ -218,3 +221,23 @@ def watched_image() -> bytes:
     for statement in SCRIPT.split("\n"):
         store.sql(statement)
     return store.image()
+
+
+@cache
+def steady_columns() -> list[tuple[str, str]]:
+    """Return each table, and the statement that reads its columns but for the times and ids that no two runs share."""
+    store, found = WatchedStore(), []
+    for (table,) in store.sql("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sim_%'"):
+        names = [name for (name,) in store.sql(f"SELECT name FROM pragma_table_info('{table}')")]
+        kept = [
+            f"[{name}]"
+            for name in names
+            if not {table, f"{name} of {table}"} & OWN_TO_A_TRY and (name in STEADY or not name.endswith(VOLATILE))
+        ]
+        found += [(table, f"SELECT {', '.join(kept)} FROM {table}")] * bool(kept)
+    return found
+
+
+def steady_tables(store: WatchedStore) -> dict[str, list[str]]:
+    """Return what the tables have, whoever wrote it at whatever time."""
+    return {table: sorted(map(repr, store.sql(statement))) for table, statement in steady_columns()}

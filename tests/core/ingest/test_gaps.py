@@ -13,7 +13,6 @@ from core.model.events import Event, SequenceNumber, Span, span
 from tests.core.ingest.conftest import World
 from tests.fakes.builders import batch, event, events, partition
 from tests.fakes.faulty_database import Fault
-from tests.fakes.store import Store
 
 Row = tuple[int, int, str]
 
@@ -130,17 +129,6 @@ def test_after_its_time_healing_stops_between_pieces_and_the_next_delivery_goes_
         assert world.gaps()[-1] == (caught.value.first, caught.value.last, "open")
     world.deliver(3 * PIECE, 4 * PIECE)
     world.assert_whole(4 * PIECE)
-
-
-def test_an_owner_that_heals_a_part_or_all_of_the_gap_meanwhile_wins_and_the_other_drops_it(world: World) -> None:
-    def rival(first: int, last: int) -> Store:
-        return world.faulty(Fault.RIVAL, rival=lambda *_: world.deliver(first, last))
-
-    report = world.deliver(10, 14, store=rival(10, 14))
-    assert (report.commits, report.redelivered, report.healed) == ((), 5, 0)
-    world.assert_whole(14)
-    report = world.deliver(20, 24, store=rival(15, 17))
-    assert [(commit.first, commit.last.sequence_number) for commit in report.commits] == [(18, 19), (20, 24)]
 
 
 def test_a_memory_that_has_become_stale_makes_no_gap(world: World) -> None:

@@ -23,7 +23,7 @@ from tests.fakes.builders import NOON, STREAM, FakeClock, commit, event, home, i
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.kept import KeptLetter
 from tests.fakes.memory_store import MemoryStore
-from tests.fakes.moving import discard, requeue
+from tests.fakes.moving import requeue
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 
@@ -50,8 +50,7 @@ class World:
         self.asked: list[int] = []
         self.down = False
         self.takes: Callable[[], None] = lambda: None  # time, for an answer of the hub
-        self.between: Callable[[], object] = lambda: None  # what somebody else does in the middle
-        self.faulty = FaultyStore(self.inner, on_letters=faults, meanwhile=lambda: self.between())
+        self.faulty = FaultyStore(self.inner, on_letters=faults)
         self.policy = LetterPolicy(Backoff(attempts=attempts), chunk=10, fan_out=3)
         self.keeper = self.another(self.faulty, transform)
 
@@ -352,16 +351,6 @@ def test_an_outage_is_the_callers_and_its_letter_tries_again(faults: list[Fault 
     assert (kept.status, kept.attempts, kept.due_at) == (status, 1, NOON + timedelta(seconds=due))
     world.run_until_settled()
     assert world.statuses() == ["resolved"]
-
-
-def test_a_letter_that_is_discarded_in_the_middle_is_left_out_and_the_others_commit() -> None:
-    world = World(None, None, Fault.RIVAL)
-    world.between = lambda: discard(at(1), world.another(seed=1))
-    keep_letters(world.inner, dict.fromkeys(range(3), "double a"))
-    (report,) = world.round()
-    assert counts(report) == {"resolved": 2, "lost": 1}
-    assert world.statuses() == ["resolved", "discarded", "resolved"]
-    assert (world.readings(), len(world.inner.retries())) == ([0, 2], 1)
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST, Fault.UNANSWERED])
