@@ -18,7 +18,7 @@ from core.model.rows import References, Row
 from core.model.transforms import Transform
 from core.settle.attempts import StoredJournal
 from core.settle.settle import EventKilled
-from examples.home_security.transform import HomeAlert, SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import NOON, STREAM, FakeClock, commit, event, home, ids, keep_letters, partition, settled
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.kept import KeptLetter
@@ -306,20 +306,6 @@ def test_what_a_slow_hub_leaves_is_of_the_next_round(bodiless: World) -> None:
     bodiless.takes = partial(bodiless.clock.advance, 9.0)
     assert counts(bodiless.round()[0])["released"] == 1
     assert bodiless.asked == [0, 1]
-
-
-@pytest.mark.parametrize("fault", [one for one in Fault if one is not Fault.RIVAL])
-@pytest.mark.parametrize("call", range(len(CALLS)), ids=CALLS)
-def test_a_crash_or_a_lost_answer_at_any_call_loses_nothing_and_repeats_nothing(call: int, fault: Fault) -> None:
-    world = World(*[None] * call, fault)
-    keep_letters(world.inner, {0: "double a", 1: "home b 1"})
-    with suppress(Killed, InfrastructureFault):
-        world.round()
-    if fault in (Fault.KILLED, Fault.KILLED_AFTER):
-        assert (world.statuses() == ["resolved"] * 2) is (call == 2 and fault is Fault.KILLED_AFTER)
-    world.run_until_settled()
-    assert world.statuses() == ["resolved"] * 2
-    assert (world.readings(), len(world.inner.rows(HomeAlert)), len(world.inner.attempts())) == ([0], 1, 2)
 
 
 @pytest.mark.parametrize(("fault", "again"), [(Fault.UNANSWERED, []), (Fault.LOST, ["commit_retry"])])
