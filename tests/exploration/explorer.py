@@ -59,7 +59,7 @@ class Anything(dict[str, Any]):
 
 
 class Outside(NamedTuple):
-    """What changes beside the tables: the seconds since the search began, and which life of the hub is there."""
+    """The world beside the tables: the seconds since the search began, and which life of the hub is there."""
 
     seconds: float = 0.0
     life: int = 0
@@ -156,7 +156,7 @@ def savepoint(connection: sqlite3.Connection) -> Iterator[Callable[[], None]]:
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """What a process does next: a read of the tables, a transaction, a rehearsal, a read of the hub, or a change of
+    """The next act of a process: a read of the tables, a transaction, a rehearsal, a read of the hub, or a change of
     what is outside. A transaction has its script."""
 
     kind: Literal["ask", "run", "rehearse", "hub", "outside"]
@@ -272,7 +272,7 @@ class Violation(AssertionError):
 
 @dataclass
 class Found:
-    """What a search met. `schedules` counts the complete ones that differ in the order of turns that matter."""
+    """The counts of a search. `schedules` counts the complete ones that differ in the order of turns that matter."""
 
     states: int = 0
     turns: int = 0
@@ -284,8 +284,8 @@ class Found:
 
 @dataclass(frozen=True)
 class Promise:
-    """What must hold: `at_each` of any tables that a schedule comes to, `at_end` of those that it ends with, which it
-    may change. Both raise AssertionError."""
+    """The promise: `at_each` checks any tables that a schedule comes to, `at_end` those that it ends with, which it may
+    change. Both raise AssertionError."""
 
     at_each: Callable[[Outside], object]
     at_end: Callable[[Outside], object]

@@ -122,7 +122,7 @@ class HubInTurns:
 
 
 class Hands:
-    """What a process of the app has in hand, by the product's own constructors. `name` decides its ids."""
+    """The means of a process of the app, by the product's own constructors. `name` decides its ids."""
 
     def __init__(self, world: "World", process: Process | Alone, name: str) -> None:
         self.world, self.process = world, process
