@@ -17,7 +17,7 @@ import re
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -349,12 +349,12 @@ class Search:
         """Let the processes work one after the other, in each order, to see what they write."""
         self._is_learning = True
         for order in permutations(range(len(self._actors))):
-            with savepoint(self._database.connection):
+            with savepoint(self._database.connection), suppress(Violation):  # the search itself tells its schedule
                 self._database.outside, state = first.outside, first
                 for at in order:
                     while isinstance(turn := state.locals[at].next, Turn):
                         state, _ = self._moved(state, Move(at, turn), ())
-        self._database.outside, self._is_learning, self.found = first.outside, False, Found()
+        self._database.outside, self._is_learning, self.found, self.checked = first.outside, False, Found(), set()
 
     def _from(self, state: State, path: tuple[str, ...]) -> int:
         """Search all schedules from a state. Return their number."""
