@@ -82,7 +82,7 @@ class NestedDatabase(SqliteDatabase):
         return clock.now()
 
     def purpose_of(self, statement: str) -> str:
-        """Return what a named statement is for, in the words of its file; nothing for one that is built."""
+        """Return what a named statement is for, in the words of its file. One that is built has none."""
         found = self._queries.get(statement)
         return found.purpose if found else ""
 
