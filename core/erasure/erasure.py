@@ -219,7 +219,7 @@ def left_elsewhere(
     left = [
         f"the event hub keeps its events {until}; they are not taken again",
         "to do: order the erasure in each other app of this database, whose tables keep their rows",
-        "to do: delete the files of Event Hubs Capture; a replay out of them takes nothing of the subjects",
+        "to do: delete the files of Event Hubs Capture; a replay of them writes nothing of the subjects",
         "backups of the database keep the rows until their retention ends",
         "the log of the app and the logs of Spark jobs may name a subject in an error, until their retention ends",
     ]

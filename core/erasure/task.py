@@ -194,7 +194,7 @@ def erase_windows(
             until = "a repair of these days, which needs SPARK_ENGINE"
             notes.append(f"{of.name}: windows of {Days(*days)} may count the subjects until {until}")
         if days is not None and has_windows and lake is None:
-            notes.append(f"to do: if {of.name} had a lake, set LAKE and erase them again: it may have the subjects")
+            notes.append(f"to do: if {of.name} has files in a lake, set LAKE and erase them again")
     return (*notes, *_delete_windows(erased, lake, aggregates, store))
 
 

@@ -146,24 +146,26 @@ async function answered(response) {
 /**
  * Ask, then act. `act(expected, reason)` sends the request and returns a notice; when the number of things has changed
  * (`count-differs`), the dialog asks again with the new number. Without a number (null) it asks only for the reason; where
- * `asksWhy` is false, it does not ask for the reason. `more` are further fields, which may stay empty.
+ * `asksWhy` is false, it does not ask for the reason; where `isTyped` is false, nor to type the number. `more` are further
+ * fields, which may stay empty. `word` may depend on the number.
  */
-export function confirm({ title, text, word, number, act, grave = false, asksWhy = true, more = [] }) {
+export function confirm({ title, text, word, number, act, grave = false, asksWhy = true, isTyped = true, more = [] }) {
   return new Promise((resolve) => {
     const asked = { number };
     const said = el("p", {});
     const asking = el("span", {});
     const typed = el("input", { name: "count", inputmode: "numeric", autocomplete: "off", required: true });
     const reason = el("input", { name: "reason", required: true, minlength: 3, maxlength: 400, autocomplete: "off" });
-    const go = el("button", { class: grave ? "grave" : "main", disabled: true }, word);
+    const go = el("button", { class: grave ? "grave" : "main", disabled: true });
     const trouble = el("div", {});
     const tell = () => {
       said.textContent = text(asked.number);
+      go.textContent = typeof word === "function" ? word(asked.number) : word;
       asking.textContent = `Type ${count(asked.number)} to confirm.`;
       check();
     };
     const check = () => {
-      const same = asked.number === null || typed.value.replaceAll(/[ ,.]/g, "") === String(asked.number);
+      const same = asked.number === null || !isTyped || typed.value.replaceAll(/[ ,.]/g, "") === String(asked.number);
       go.disabled = !(same && (!asksWhy || reason.value.trim().length >= 3));
     };
     const send = async () => {
@@ -185,7 +187,7 @@ export function confirm({ title, text, word, number, act, grave = false, asksWhy
     tell();
     const shown = dialog("confirm-title", form({ oninput: check }, send,
       el("h2", { id: "confirm-title" }, title), said,
-      number === null ? null : el("label", {}, asking, typed),
+      number === null || !isTyped ? null : el("label", {}, asking, typed),
       asksWhy ? field("Why? (required) It is stored with what you do.", reason) : null, ...more, trouble,
       el("div", { class: "row" }, go, button("Cancel", () => shown.close()))));
     shown.addEventListener("close", () => resolve(shown.returnValue === "done"));

@@ -105,8 +105,8 @@ export function duration(seconds) {
 const TONES = {
   good: ["written", "resolved", "done", "balanced", "healed", "committed", "helped"],
   busy: ["retrying", "planned", "running", "submitting", "submitted"],
-  warn: ["waiting", "held", "not_yet", "paused", "written_or_filtered", "erased", "not_tried", "helped_in_part", "did_not_help", "unknown"],
-  bad: ["exhausted", "dead_lettered", "missing", "absent", "failed", "open", "not balanced", "rows differ"],
+  warn: ["waiting", "held", "not_yet", "paused", "written_or_filtered", "erased", "exhausted", "not_tried", "helped_in_part", "did_not_help", "unknown"],
+  bad: ["dead_lettered", "missing", "absent", "failed", "open", "not balanced", "rows differ"],
 };
 
 const WORDS = { exhausted: "needs you", dead_lettered: "dead-lettered" };
@@ -188,7 +188,7 @@ export const pager = (words, { cursor, before }, next, turn) => el("div", { clas
   next ? button(words[1], () => turn(next, [...before, cursor])) : null);
 
 /** Say first, in large words, what state things are in; then, in detail, what to do. */
-export const matter = (tone, words, detail) => el("div", { class: `matter ${tone}` }, el("p", { class: "words" }, words), el("p", { class: "detail" }, ...detail));
+export const matter = (tone, words, detail, when = null) => el("div", { class: `matter ${tone}` }, when ? el("p", { class: "when" }, when) : null, el("p", { class: "words" }, words), el("p", { class: "detail" }, ...detail));
 
 export const field = (label, input) => el("label", {}, label, input);
 export const quiet = (...said) => el("p", { class: "quiet" }, ...said);

@@ -3,6 +3,7 @@
 import { confirm, get, open, tried } from "./api.js";
 import { ago, badge, button, capital, card, causeAt, choice, CLASSES, classOf, count, dated, el, facts, fault, field, form, grouped, isNarrow, ledgerAt,
   letterAt, matter, messageOf, mono, pager, plural, positionOf, quiet, renew, table, taskAt, typeOf, wordOf } from "./dom.js";
+import { guideAt } from "./guides.js";
 import { tasksTable } from "./tasks.js";
 
 const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
@@ -35,17 +36,19 @@ async function show([lead, totals], body, left, chosen, again, read = null) {
   const { tasks } = await get("tasks", { kind: "redrive", limit: LISTED });
   if (left.aborted) return;
   if (status) totals.replaceChildren(...totalsOf(status.letters, chosen));
-  if (status) lead.replaceChildren(leadOf(status.letters));
+  if (status) lead.replaceChildren(leadOf(status.letters, groups, chosen));
   body.replaceChildren(groupsCard(groups, chosen, by, again, tasks), list, redrivesCard(tasks, tasksTable));
   if (groups.length) await pageOf(list, chosen, again);
 }
 
 /** Say in a sentence what the open letters need. */
-function leadOf({ open, exhausted }) {
+function leadOf({ open, exhausted }, groups, { status, ...others }) {
   const words = exhausted ? `${plural(exhausted, "letter")} ${exhausted === 1 ? "needs" : "need"} you` : "No letter needs you";
-  return matter(exhausted ? "warn" : "good", words, [`A letter is an event that could not be written; events after it go on. ${exhausted ? `${exhausted === 1 ? "It is" : "These are"} not tried again by ${exhausted === 1 ? "itself" : "themselves"}: `
-    + "mend the cause below, most often by deploying a corrected transform, then retry. Discard only what you can do without."
-    : open ? `The app tries the ${count(open)} open ones again by itself.` : "No letter is open."}`]);
+  const last = groups.filter((one) => one.open).map((one) => one.last_failed_at).sort().at(-1);
+  const listed = Object.keys(others).length && exhausted ? el("b", {}, ` The filter below shows ${plural(groups.reduce((sum, one) => sum + one.open, 0), "open letter")}.`) : "";
+  return matter(exhausted ? "warn" : "good", words, ["A letter is an event that could not be written; events after it go on.", listed, last ? [" The newest one here failed ", ago(last), "."] : "", exhausted
+    ? [" The app does not try them again by itself: mend the cause, then retry. ", el("a", { class: "guide", href: guideAt("runbook", "letters-open"), target: "_blank", rel: "noopener" }, "Runbook: letters-open")]
+    : open ? ` The app tries the ${count(open)} open ones again by itself.` : " No letter is open."], exhausted ? "Can wait until morning" : null);
 }
 
 /** Return the number of letters of each status, which filter by it, and the words that explain them. */
@@ -55,8 +58,8 @@ function totalsOf(found, { status = "", ...others }) {
   const states = Object.keys(STATES).filter((name) => !isNarrow() || found[name] || name === status);
   const explained = Object.entries(STATES).filter(([name]) => found[name]).map(([name, words]) => `${capital(name)}: ${words}. `);
   return [...[["", "letters", found.open + found.settled], ["exhausted", "need you", found.exhausted], ...states.map((name) => [name, name, found[name]])].map(link),
-    ...(found.settled || !isNarrow() ? [el("span", {}, el("b", {}, count(found.settled)), " settled:"), link(["resolved", "resolved"]), link(["discarded", "discarded"])] : []),
-    found.settled ? quiet(explained, "Resolved: written since. Discarded: given up by an operator.") : explained.length ? quiet(explained) : ""];
+    ...(!isNarrow() ? [el("span", {}, el("b", {}, count(found.settled)), " settled:"), link(["resolved", "resolved"]), link(["discarded", "discarded"])] : []),
+    found.settled && !isNarrow() ? quiet(explained, "Resolved: written since. Discarded: given up by an operator.") : explained.length ? quiet(explained) : ""];
 }
 
 const STATES = { waiting: "tried again by itself at its time", retrying: "tried now", held: "waits for an earlier letter of its partition key" };
@@ -85,7 +88,7 @@ function follow(fields) {
 const causeOf = (fingerprint) => fingerprint.split(".")[0];
 
 /** The message of a cause with a gap for each value, or one value of it. */
-const saidBy = (one, by) => (by === "value" && one.examples?.length ? one.examples[0] : messageOf(one.sample, one.template ?? one.sample.error));
+const saidBy = (one, by) => (by === "value" && one.examples?.length ? one.examples[0] : messageOf(one.sample, one.variants > 1 ? one.template ?? one.sample.error : one.sample.error));
 
 /** Say what stands where a message has a gap: every value, or how many there are, and some of them. */
 const valuesOf = (one) => (one.variants > 1 ? el("span", { class: "quiet values" }, !one.examples?.length ? `${count(one.variants)} different values`
@@ -111,7 +114,7 @@ function groupsCard(groups, chosen, by, again, tasks) {
     open.length && !canRetry ? el("p", { class: "quiet", id: "no-retry" }, "No letter here can be retried: each is being "
       + "retried now, or is held until the letter that it waits for is settled.") : null,
     open.length && open.every((one) => one.sample.error_class === "poison") ? el("p", { class: "quiet", id: "all-poison" },
-      "Poison: the transform rejects these events. Deploy a transform that accepts them before you retry, or discard them.") : null,
+      "Poison: the transform, the code that turns an event into rows, rejects these. Retry after you deployed a corrected one: before that, each fails again. Discard only what you can do without.") : null,
     open.length > 0 && chosen.status !== "held" ? moveAll(chosen, groups, again, canRetry, tasks) : null,
     open.length ? [trouble, table("Letters by cause", [...columns, moves], open)] : null, settled.length ? el("details", { id: "settled", open: open.length === 0 },
       el("summary", {}, plural(settled.length, "settled cause")), table("Settled causes", columns, settled)) : null);
@@ -133,14 +136,14 @@ const look = (move, more = {}) => ({ class: MOVES[move].grave ? "grave apart" : 
 async function pageOf(list, chosen, again, cursor = "", before = []) {
   const page = await get("dead-letters", { ...chosen, limit: isNarrow() ? SHORT_PAGE : PAGE, cursor });
   const boxes = new Map();
-  const actions = el("div", { class: "row" });
+  const actions = el("div", { class: "row" }, quiet("Choose letters to retry or discard only those."));
   const box = (one) => {
     const input = el("input", { type: "checkbox", "aria-label": `choose ${one.partition_id} / ${one.sequence_number}`, onchange: () => tell(actions, boxes, again) });
     boxes.set(input, one);
     return input;
   };
-  const columns = [["", (one) => (Object.values(MOVES).some(({ from }) => from.includes(one.status)) ? box(one) : "")],
-    ["Partition / number", (one) => el("a", { class: "whole", href: letterAt(one) }, positionOf(one))],
+  const columns = [["Partition / number", (one) => [Object.values(MOVES).some(({ from }) => from.includes(one.status)) ? [box(one), " "] : "",
+    el("a", { class: "whole", href: letterAt(one) }, positionOf(one))], "bare"],
     ["Error", (one) => el("span", { class: "error" }, messageOf(one)), "wide"],
     ["Status", (one) => badge(one.status), chosen.status ? "minor" : undefined], ["Key", keyOf], ["Failed", (one) => ago(one.failed_at)]];
   const every = button("Choose all shown", () => {
@@ -249,12 +252,9 @@ const LISTED = 5;
 /** A move: its words, and the statuses of the letters that it may take. */
 const MOVES = {
   retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false, from: ["waiting", "exhausted"],
-    text: (number) =>
-      `${plural(number, "letter")} will be tried again now. What fails again comes back here, so nothing is lost.` },
-  discard: { word: "Discard", title: "Discard letters", done: "discarded", grave: true,
-    from: ["waiting", "retrying", "held", "exhausted"],
-    text: (number) =>
-      `${plural(number, "letter")} will be discarded for good: the rows of ${number === 1 ? "its event are" : "their events are"} never written, and no retry takes ${number === 1 ? "it" : "them"} up again. The ledger still counts ${number === 1 ? "it" : "them"}.` },
+    text: (number) => `${plural(number, "letter")} will be tried again now. What fails again comes back here, so nothing is lost.` },
+  discard: { word: "Discard", title: "Discard letters", done: "discarded", grave: true, from: ["waiting", "retrying", "held", "exhausted"],
+    text: (number) => `${plural(number, "letter")} will be discarded for good: the rows of ${number === 1 ? "its event are" : "their events are"} never written, and no retry takes ${number === 1 ? "it" : "them"} up again. The ledger still counts ${number === 1 ? "it" : "them"}.` },
 };
 
 /** The choice of an order that takes the letters of a preview, and none that failed since. */
@@ -270,7 +270,7 @@ async function orderOf(move, filter, again, about) {
 }
 
 /** Ask for the count and the reason, and move the letters; a task that goes on is shown on its own page. */
-async function order(move, chosen, number, again, rate = null, about = "") {
+async function order(move, chosen, number, again, rate = null, about = "", warned = "") {
   const [how, id] = [MOVES[move], crypto.randomUUID()];
   let made = null;
   const act = async (expected, reason) => {
@@ -278,8 +278,8 @@ async function order(move, chosen, number, again, rate = null, about = "") {
     made = await open("redrive", { move, ...chosen, expected_count: expected, reason, ...limit }, id);
     return isOver(made) ? outcome(made) : "The task goes on";
   };
-  const more = rate ? [field("Letters per second, at most (empty: no limit)", rate)] : [];
-  if (!await confirm({ ...how, text: (now) => `${how.text(now)}${about ? ` ${about}` : ""}`, number, act, more })) return;
+  const more = rate ? [el("details", {}, el("summary", {}, "Limit the speed"), field("Letters per second, at most (empty: no limit)", rate))] : [];
+  if (!await confirm({ ...how, word: (now) => `${how.word} ${plural(now, "letter")}`, isTyped: how.grave, text: (now) => [how.text(now), about, warned].filter(Boolean).join(" "), number, act, more })) return;
   if (isOver(made) && (move === "discard" || number === 1)) await again();
   else location.hash = taskAt(made); // it shows how the tries end
 }
@@ -303,8 +303,8 @@ function moveAll(chosen, groups, again, canRetry, tasks) {
   });
   const moves = Object.entries(MOVES).filter(([move]) => move !== "retry" || canRetry);
   const number = (move) => groups.reduce((sum, one) => sum + (move === "retry" ? one.retryable : one.open), 0);
-  return el("div", {}, el("div", { class: "row" }, moves.map(([move, { word }]) =>
-    button(`${word} ${groups.length === MOST_GROUPS ? "all" : number(move) === 1 ? "this one" : `these ${count(number(move))}`} …`, () => see(move), look(move, { id: `redrive-${move}` })))), preview);
+  return el("div", {}, el("div", { class: "row moves all" }, moves.map(([move, { word }]) =>
+    button(`${word} ${groups.length === MOST_GROUPS ? "all" : number(move) === 1 ? "this one" : `${isNarrow() ? "" : "these "}${count(number(move))}`} …`, () => see(move), look(move, { id: `redrive-${move}` })))), preview);
 }
 
 /** Show what would be moved, and a button that asks for the count and the reason. Before a retry, say how the last ones ended. */
@@ -313,18 +313,18 @@ function previewed(found, move, chosen, groups, again, tasks) {
   const messages = new Map(groups.map((one) => [one.fingerprint, saidBy(one, "cause")]));
   const nameOf = (one) => messages.get(one.fingerprint) ?? `${typeOf(one)} (${one.fingerprint})`;
   const rate = el("input", { name: "per_second", inputmode: "numeric", size: 8, autocomplete: "off" });
-  const columns = [["Cause", (one) => el("a", { class: "error", href: causeAt(one.fingerprint) }, nameOf(one)), "wide"],
-    ["Class", (one) => badge(classOf(one))], ["Letters", (one) => count(one.letters), "amount"]];
+  const columns = [["Cause", (one) => el("a", { class: "error", href: causeAt(one.fingerprint) }, nameOf(one)), "wide"], ["Class", (one) => badge(classOf(one))], ["Letters", (one) => count(one.letters), "amount"]];
   if (!found.count) return el("p", { id: "preview" }, "No letter of the filter can be moved.");
   const about = aboutOf(chosen, found.causes.length === 1 ? nameOf(found.causes[0]) : "");
   const retries = tasks.filter((one) => one.move === "retry" && one.outcome);
   const vain = retries.findIndex((one) => one.outcome.result !== "did_not_help");
-  const inVain = vain < 0 ? retries.length : vain;
+  const inVain = move === "retry" ? vain < 0 ? retries.length : vain : 0;
+  const warned = inVain ? `The newest ${inVain === 1 ? "retry" : `${count(inVain)} retries`}, of any letters, did not help. ` : "";
   return el("div", { id: "preview", class: "matter" }, el("p", { class: "words" }, `Preview: ${word.toLowerCase()} ${plural(found.count, "letter")}?`),
     el("p", {}, text(found.count)), about ? el("p", {}, about) : null,
-    move === "retry" && inVain ? el("p", {}, el("b", {}, `The newest ${inVain === 1 ? "retry" : `${count(inVain)} retries`} of letters did not help. `), "Retry when the cause is mended since then.") : null,
-    quiet("Nothing has changed yet. The next step asks for this number and for a reason. Letters that fail from now on are left alone."),
-    el("div", { class: "row" }, button(`${word} ${plural(found.count, "letter")} …`, () => order(move, asPreviewed(chosen, found), found.count, again, rate, about),
-      { class: grave ? "grave" : "main", id: "redrive-start" }), button("Close the preview", () => document.getElementById("preview").remove())),
+    warned ? el("p", {}, el("b", {}, warned), "Retry when the cause is mended since then.") : null,
+    quiet(`Nothing has changed yet. The next step asks for ${grave ? "this number and for " : ""}a reason. Letters that fail from now on are left alone.`),
+    el("div", { class: "row" }, button(`${word} ${plural(found.count, "letter")} …`, () => order(move, asPreviewed(chosen, found), found.count, again, rate, about, warned),
+      { class: grave ? "grave" : inVain ? null : "main", id: "redrive-start" }), button("Close the preview", () => document.getElementById("preview").remove())),
     found.causes.length > 1 ? table("Causes of the letters", columns, found.causes) : null);
 }

@@ -68,13 +68,13 @@ export const replay = {
   title: (found) => (found.dry_run ? "Dry run" : "Replay"),
   says,
   done: (found) => `${count(found.done)} of ${plural(found.total, "event")}`,
-  result: (found) => `${plural(found.counts.events, "event")}, ${found.dry_run ? `${plural(found.counts.events_changed, "change")} found`
-    : `${plural(found.counts.rows_written, "row")} written`}`,
+  status: (found) => (found.status === "done" && !found.dry_run && found.counts.dead_lettered ? `done, ${count(found.counts.dead_lettered)} fail` : found.status),
+  result: (found) => (found.status !== "done" ? `stopped after ${replay.done(found)}` : found.dry_run ? `${plural(found.counts.events, "event")}, ${plural(found.counts.events_changed, "change")} found` : replayed(found.counts)),
   facts: (found) => [outcomes(found.counts), effects(found), ...(found.keys ? [byKey(found)] : []), [["Transform", found.transform_version],
       ...found.partitions.filter((one) => one.transform_versions.length > 1)
         .map((one) => [`Transforms of partition ${one.partition_id}`, one.transform_versions.join(", ")])]],
   notes: (found) => el("p", { class: "quiet" }, found.status === "done" ? found.dry_run ? `Nothing has been changed. ${changes(found.counts)
-    ? "If this is what you expect, replay it: then the changes are written." : "A replay would change nothing, so there is nothing to do."} ` : "All rows of these events were written again, also those that did not change. " : "",
+    ? "If this is what you expect, replay it: then the changes are written." : "A replay would change nothing, so there is nothing to do."} ` : "A replay writes all rows of its events again, also the many that did not change: so these are more than the changes that its dry run found. " : "",
   failing(found), `Scope: ${scopeOf(found)}. `, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `),
     found.keys && found.status === "done" && !found.counts.events ? "No event of the range has one of these partition keys." : ""),
   actions: (found) => (found.dry_run && found.status === "done" && changes(found.counts)
@@ -89,7 +89,7 @@ export const replay = {
 };
 
 /** Say which events give no rows, and lead to their letters. */
-const failing = ({ counts, partitions }) => (counts.dead_lettered ? [`${plural(counts.dead_lettered, "event")} of the range ${counts.dead_lettered === 1 ? "fails" : "fail"}`,
+const failing = ({ counts, partitions, dry_run: isDry }) => (counts.dead_lettered ? [`${plural(counts.dead_lettered, isDry && !counts.letters_added ? "other event" : "event")} of the range ${counts.dead_lettered === 1 ? "fails" : "fail"}`,
   counts.letters_added ? `, ${count(counts.letters_added)} of them newly` : ", as before", ": ", el("a", { href: partitions.length === 1 ? `#/letters?partition_id=${encodeURIComponent(partitions[0].partition_id)}` : "#/letters" }, "see the letters"), ". "] : null);
 
 /** Name the events of a replay: its partitions, their numbers, and its keys. */
@@ -102,14 +102,13 @@ function scopeOf({ partitions, keys }) {
 const LETTERS = { letters_resolved: ["letter", "resolved"], letters_added: ["letter", "added"] };
 const WOULD = { rows_added: ["row", "added"], rows_changed: ["row", "changed"], rows_removed: ["row", "removed"], ...LETTERS };
 const DID = { rows_written: ["row", "written"], rows_retracted: ["earlier row", "replaced"], ...LETTERS };
+const replayed = ({ events, dead_lettered: failed }) => `${failed ? `${count(events - failed)} of ` : ""}${plural(events, "event")} replayed${failed ? `, ${count(failed)} fail` : ""}`;
 
 /** Say in a sentence what a replay that is over has changed, or a dry run would change. */
 function says(found) {
   const { counts, dry_run: isDry, status } = found;
   const done = Object.entries(isDry ? WOULD : DID).filter(([name]) => counts[name]).map(([name, [noun, word]]) => `${plural(counts[name], noun)} ${word}`);
-  const events = plural(counts.events, "event");
-  const said = isDry ? `${done.length ? count(counts.events_changed) : "none"} of ${events} would change`
-    : `${events} ${counts.events === 1 ? "was" : "were"} replayed`;
+  const said = isDry ? `${done.length ? count(counts.events_changed) : "none"} of ${plural(counts.events, "event")} would change` : replayed(counts);
   const gone = counts.gone ? ` ${plural(counts.gone, "number")} left out: neither the hub nor a letter has the event.` : "";
   return `${status === "done" ? capital(said) : `Before it ended, ${said}`}${done.length ? `: ${done.join(", ")}` : ""}.${gone}`;
 }
@@ -131,7 +130,7 @@ const effects = ({ counts, dry_run: isDry }) => (isDry ? [["Events that change",
 /** Show the progress of each partition, and the numbers that the hub no longer has. */
 function ranges(job) {
   const columns = [["Partition", (one) => one.partition_id], ["Sequence numbers", numbersOf],
-    ["Progress", (one) => (one.closed_at ? badge("done") : one.next === one.first ? "not begun" : `before ${grouped(one.next)}`)],
+    ["Progress", (one) => (one.closed_at ? badge("done") : one.next === one.first ? "no event yet" : `before ${grouped(one.next)}`)],
     ["With rows", (one) => plural(one.counts.written, "event"), "amount"], ["Failing", (one) => plural(one.counts.dead_lettered, "event"), "amount"],
     ["Lost from the hub", (one) => (one.gone.length ? one.gone.map((span) => (span.first === span.last ? grouped(span.first)
       : numbersOf(span))).join(", ") : "none"), "wide"]];

@@ -2,7 +2,7 @@
 
 import { confirm, get, open, post, repeat, tried } from "./api.js";
 import { ago, badge, button, capital, card, causeAt, choice, count, dated, duration, el, facts, fault, field, form, formCard, grouped, inOrder, instant, isNarrow,
-  letterAt, mono, pager, plural, positionOf, quiet, renew, table, taskAt, wordOf } from "./dom.js";
+  letterAt, matter, mono, pager, plural, positionOf, quiet, renew, table, taskAt, wordOf } from "./dom.js";
 import { guideAt } from "./guides.js";
 import { newReplay, replay } from "./replays.js";
 
@@ -68,18 +68,18 @@ const STORED = { batch_ledger: ["Ledger: one row a batch"], retracted_row: ["Ear
   task: ["Tasks"], aggregation_failure: ["Failures of the aggregation"] };
 
 /** Show what of each table is old enough, how long it is kept, and what keeps older rows. */
-const oldRows = (found) => [card(found.dry_run ? "What is old enough" : "What was deleted", table("Tables", [
-  ["What", (one) => [STORED[one.table]?.[0] ?? one.table, " ", el("span", { class: "quiet" }, `(${one.table})`)], "wide bare"],
+const oldRows = (found) => [card(found.dry_run ? "What is old enough" : "What was deleted", el("details", { open: found.rows > 0 }, el("summary", {}, "How long each kind of row is kept"), table("Tables", [
+  ["What", (one) => STORED[one.table]?.[0] ?? one.table, "wide bare"],
   ["Kept for", (one) => plural(found.older_than_days[STORED[one.table]?.[1] ?? one.table] ?? null, "day")],
   [found.dry_run ? "Old enough" : "Deleted", (one) => `${plural(one.rows, "row")}${one.bytes ? `, about ${plural(Math.ceil(one.bytes / 1000), "kB")}`.replace("kBs", "kB") : ""}`],
   ["Oldest", (one) => (one.oldest ? dated(one.oldest) : "–")],
-  ["Kept although old", (one) => (one.notes.length ? cell("notes", one.notes) : "–"), "wide"]], found.tables.filter((one) => one.table in STORED || one.rows || one.notes.length)))];
+  ["Kept at any age", (one) => (one.notes.length ? cell("reasons", one.notes) : "–"), "wide"]], found.tables.filter((one) => one.table in STORED || one.rows || one.notes.length))))];
 
 const purge = {
   stays: "the rows that it deleted stay deleted", name: () => "Purge of old rows", more: oldRows, facts: () => [],
   title: (found) => (found.dry_run ? "Dry run: nothing is deleted" : "Purge"), status: counting,
   notes: (found) => (found.dry_run && found.status === "done" ? quiet(found.rows ? ["To delete them for good, run ", mono("bin/hubledger purge start --for-real"), "."]
-    : "Nothing is left to do: a purge now would delete nothing.") : null),
+    : "Nothing is left to do: a purge now would delete nothing. Below stands after how many days a row is old enough.") : null),
   done: (found) => (ENDED.includes(found.status) ? !found.rows ? `No row ${found.dry_run ? "is old enough to be deleted" : "was old enough"}` : `${plural(found.rows, "row")} ${found.dry_run ? "old enough to be deleted" : "deleted"}`
     : `${counted(found)} parts, ${plural(found.rows, "row")} ${found.dry_run ? "counted" : "deleted"} so far`),
 };
@@ -103,8 +103,8 @@ function erasuresCard(isAsked) {
   const forGood = () => confirm({ title: "Forget them for good", word: "Erase", number: subjects().length, grave: true,
     text: (number) => `Rows, letters and windows of ${plural(number, "subject")} are erased for good. This cannot be undone, and no replay brings them back.`,
     act: async (_, why) => { await begin(false, why); return "The erasure has begun."; } });
-  const erase = button("Erase for good …", forGood, { id: "erasure-erase", class: "grave main" });
-  const [first, said] = [el("button", { id: "erasure-count" }, "Count"), el("p", { id: "counted" })];
+  const erase = button("Erase for good …", forGood, { id: "erasure-erase", class: "grave" });
+  const [first, said] = [el("button", { id: "erasure-count" }, "Count"), el("div", { id: "counted" })];
   const check = () => {
     erase.disabled = erase.hidden = said.hidden = !names.value || names.value !== lastCount().names;
     [first.className, first.textContent] = erase.hidden ? ["main", "Count"] : ["", "Count again"];
@@ -112,12 +112,11 @@ function erasuresCard(isAsked) {
   [names.value, reason.value] = [lastCount().names, lastCount().reason];
   names.addEventListener("input", check);
   check();
-  if (lastCount().task) get(`tasks/${lastCount().task}`).then((found) => said.append(found.status === "done" ? el("b", {}, `${erasure.done(found)} of ${whose()}`) : `The count is ${found.status}`, ", counted ",
-    ago(found.ended_at ?? found.requested_at), ". ", el("a", { href: taskAt(found) }, "See the count")), () => {});
+  if (lastCount().task) get(`tasks/${lastCount().task}`).then((found) => said.append(el("p", {}, found.status === "done" ? el("b", {}, `${erasure.done(found)} of ${whose()}`) : `The count is ${found.status}`, ", counted ",
+    ago(found.ended_at ?? found.requested_at), ". ", el("a", { href: taskAt(found) }, "See the count")), unreached()), () => {});
   return card("Forget a person", el("details", { open: isAsked }, el("summary", {}, "Erase all that the app stores about someone"), quiet("Count first, which changes nothing; then what was counted can be erased, "
     + "which cannot be undone. A subject is a partition key, or a value of the column that your app names as its subject."),
-  form({ class: "row" }, () => tried(trouble, () => begin(true, reason.value.trim())), field("Subjects, one a line", names), field("Why? It is stored, so name nobody.", reason), first),
-  said, el("div", { class: "row" }, erase), trouble));
+  form({ class: "row" }, () => tried(trouble, () => begin(true, reason.value.trim())), field("Subjects, one a line", names), field("Why? It is stored, so name nobody.", reason), first), said, el("div", { class: "row" }, erase), trouble));
 }
 
 /** Name the subjects of the last count of this tab. The app itself tells nobody whom an erasure is about. */
@@ -140,6 +139,7 @@ function byStream(found) {
     streams.map((name) => [name ? el("h3", {}, name) : null, table(name || "Partitions", columns, inOrder(parts.get(name)))])))];
 }
 
+const unreached = () => quiet("Erasing cannot be undone. It does not reach backups, the hub itself, files of Event Hubs Capture, other apps and logs (", el("a", { href: guideAt("erasure", "What is not reached"), target: "_blank", rel: "noopener" }, "what is not reached"), ").");
 const isTask = (note) => note.startsWith("to do: ");
 const noted = (words, notes) => (notes.length ? [el("p", {}, el("b", {}, words)), el("ul", {}, notes.map((one) => el("li", {}, capital(one.replace(/^to do: /, "")))))] : null);
 // Where else an erasure looks, in words.
@@ -148,14 +148,13 @@ const ELSEWHERE = { reasons: "Reasons and error texts of other letters that name
 const erasure = {
   more: byStream, stays: "what it has erased stays erased", name: () => "Erasure", status: counting,
   title: (found) => (found.dry_run ? "Dry run: nothing is erased" : found.status === "done" ? "Erased for good" : "Erasure"),
-  done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`,
-  notes: (found) => (found.dry_run ? [el("p", {}, `Counted for ${found.task_id === lastCount().task ? whose() : plural(found.subjects, "subject")}. Nothing is erased yet.`),
-    quiet("Erasing cannot be undone. It does not reach backups, the hub itself, files of Event Hubs Capture, other apps and logs (", el("a", { href: guideAt("erasure", "What is not reached"), target: "_blank", rel: "noopener" }, "what is not reached"), ").")]
-    : [found.status === "done" ? el("p", {}, `${plural(found.subjects, "subject")} forgotten: nothing new of ${found.subjects === 1 ? "it" : "them"} is written either.`) : null,
-      noted("You still have to, where you have it:", found.notes.filter(isTask)), noted("Ends without you:", found.notes.filter((one) => !isTask(one)))]),
+  done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`, says: (found) => `${erasure.done(found)}${found.notes.some(isTask) && found.status === "done" && !found.dry_run ? " from this app; see what is left to you" : ""}`,
+  notes: (found) => (found.dry_run ? [el("p", {}, `Counted for ${found.task_id === lastCount().task ? whose() : plural(found.subjects, "subject")}. Nothing is erased yet.`), unreached()]
+    : [found.status === "done" ? el("p", {}, `${plural(found.subjects, "subject")} forgotten: nothing new of ${found.subjects === 1 ? "it" : "them"} is written either. On purpose the app does not store which.`) : null,
+      noted("Left to you, where you have such a thing:", found.notes.filter(isTask)), noted("Copies that end by themselves:", found.notes.filter((one) => !isTask(one)))]),
   facts: (found) => [[["Rows by table", plain(found.tables)], found.most_rows === null ? null : ["Rows, at most", count(found.most_rows)],
     ...Object.entries(ELSEWHERE).map(([name, words]) => (found[name] ? [words, count(found[name])] : null)),
-    Object.keys(ELSEWHERE).some((name) => found[name]) ? null : ["Elsewhere", "nothing: no other text names them, and no replay or dry run keeps a copy"]]],
+    Object.keys(ELSEWHERE).some((name) => found[name]) ? null : ["Elsewhere in the app", "nothing: no other text names them, and no replay or dry run has a copy"]]],
   actions: (found) => (found.status === "done" && found.dry_run ? el("a", { class: "go", href: "#/tasks?erase" },
     found.task_id === lastCount().task ? "Go on to erase what was counted" : "To erase, enter the subjects and count again") : null),
 };
@@ -204,7 +203,7 @@ const lists = (task) => ownFields(task).filter(([, value]) => Array.isArray(valu
 
 function cell(name, value) {
   if (typeof value === "boolean") return badge(value ? name : `not ${name}`);
-  if (Array.isArray(value)) return value.length > 2 ? el("details", {}, el("summary", {}, plural(value.length, "note")), value.join("; ")) : value.join("; ");
+  if (Array.isArray(value)) return value.length > 2 ? el("details", {}, el("summary", {}, plural(value.length, name.replace(/s$/, ""))), value.join("; ")) : value.join("; ");
   if (/^\d{4}-\d\d-\d\dT/.test(value)) return dated(value);
   return /^\d+$/.test(value) && name !== "partition_id" ? grouped(value) : plain(value);
 }
@@ -235,9 +234,9 @@ function standing(one) {
 /** A table of tasks. */
 export const tasksTable = (label, tasks) => table(label, [
   ["Task", (one) => [el("a", { class: "whole", href: taskAt(one) }, nameOf(one)), el("span", { class: "quiet which" }, kindOf(one.kind).which?.(one) ?? "")], "wide bare"],
-  ["Requested", (one) => ago(one.requested_at)],
-  ["Status", (one) => [badge(kindOf(one.kind).status?.(one) ?? one.status), one.fault ? el("p", { class: "quiet" }, one.fault) : null]], ["Result", standing, "wide"],
-  ["By", (one) => el("span", { class: "whole" }, who(one.requested_by)), "minor"], ["Why", (one) => one.reason, "wide"]], tasks);
+  ["When", (one) => ago(one.requested_at)],
+  ["Status", (one) => [badge(kindOf(one.kind).status?.(one) ?? one.status), one.fault ? el("p", { class: "quiet" }, one.fault) : null]], [tasks.every((one) => ENDED.includes(one.status)) ? "Result" : "Progress", standing, "wide result"],
+  ["By", (one) => el("span", { class: "whole" }, who(one.requested_by))], ["Why", (one) => one.reason, "wide"]], tasks);
 
 export async function tasks(place, left, asked = "") {
   const given = new URLSearchParams(asked);
@@ -269,10 +268,11 @@ function filterOf(chosen, kinds) {
 
 function listed(page, isFiltered) {
   const number = (...statuses) => page.tasks.filter((one) => statuses.includes(one.status)).length;
-  const [running, paused, failed] = [number("planned", "running"), number("paused"), number("failed")];
+  const [running, vain, paused, failed] = [number("planned", "running"), page.tasks.filter((one) => one.outcome?.result === "did_not_help").length, page.tasks.filter((one) => one.status === "paused"), number("failed")];
   const are = (some) => `${count(some)} ${some === 1 ? "task is" : "tasks are"}`;
-  if (page.tasks.length) return [el("p", { id: "standing" }, `${running ? `${are(running)} running` : "No task is running"}${paused ? `; ${are(paused)} paused until somebody resumes ${paused === 1 ? "it" : "them"}` : ""}`
-    + `${failed ? `; ${count(failed)} failed: open it to see why` : ""}.`), tasksTable("Tasks", page.tasks)];
+  if (page.tasks.length) return [paused.length ? matter("warn", `${are(paused.length)} paused until somebody resumes ${paused.length === 1 ? "it" : "them"}`, paused.map((one) => [el("a", { class: "go", href: taskAt(one) },
+    `Open to resume: ${nameOf(one)}`), " ", kindOf(one.kind).which?.(one) ?? "", ` (${one.reason}) `])) : null, el("p", { id: "standing" }, `${running ? `${are(running)} running` : "No task is running"}`
+    + `${failed ? `; ${count(failed)} failed: open it to see why` : ""}.`, vain ? [` ${vain === 1 ? "A retry" : `${count(vain)} retries`} did not help: `, el("a", { href: "#/letters" }, "see the letters"), "."] : ""), tasksTable("Tasks", page.tasks)];
   return isFiltered ? [el("p", {}, "No task matches the filter.")] : [el("p", {}, "No task has been requested yet."),
     quiet("A task is work that you request and the app does by itself, with its progress and result here: a replay, a count of old rows or an erasure, which begin below; a retry or discard of ", el("a", { href: "#/letters" }, "letters"), "; an audit, from the ", el("a", { href: "#/" }, "overview"), ".")];
 }

@@ -75,9 +75,9 @@ def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
     run.rows("INSERT INTO sensor_reading SELECT * FROM lost")  # a later audit would miss it
     run.rows("DROP TABLE lost")
     page.click("#commit")
-    order(page, "45", "main")
+    order(page, "45", "main", "idle was wrong")
     page.wait_for_selector("h2:text-is('Replay')")
-    page.wait_for_selector("#task-status:has-text('replayed: 85 rows written, 85 earlier rows replaced.')")
+    page.wait_for_selector("#task-status:has-text('replayed, 2 fail: 85 rows written, 85 earlier rows replaced.')")
     seen(page, "**/api/tasks/*", lambda body: body["counts"].update(rows_retracted=84))  # the row came back above
     portraits(page, "task-replay")
     page.unroute("**/api/tasks/*")
@@ -118,7 +118,7 @@ def test_a_replay_is_paused_resumed_and_goes_through_and_one_is_cancelled_only_a
         show(page, "#/tasks")
         row = page.locator("table[aria-label=Tasks] tbody tr:has-text('to be paused')")
         row.locator("progress").wait_for()
-        assert row.locator("td[data-label=Result]").inner_text() == "0 of 41 events"
+        assert row.locator("td[data-label=Progress]").inner_text() == "0 of 41 events"
         row.locator("a:text-is('Replay, dry run')").click()
         page.wait_for_url(f"**{task}")
         portraits(page, "task-running")
@@ -146,31 +146,34 @@ def test_a_replay_is_paused_resumed_and_goes_through_and_one_is_cancelled_only_a
 def test_the_list_of_tasks_comes_first_and_says_how_fast_a_running_one_is_and_how_long_it_takes(page: "Page") -> None:
     """Half of 4,000 letters were retried in 50 s, and a part of four of a purge in 90 s."""
     here = datetime.now(UTC)
-    since, now, later = (f"{here + timedelta(seconds=by):%Y-%m-%dT%H:%M:%SZ}" for by in (-50, 0, 40))
+    earlier, since, now = (f"{here + timedelta(seconds=by):%Y-%m-%dT%H:%M:%SZ}" for by in (-90, -50, 0))
     task = {"started_at": since, "requested_at": since, "updated_at": now, "status": "running", "ended_at": None} | {
+        "reason": "mended",
         "dry_run": False,
         "fault": None,
     }
+    old = {"started_at": earlier, "requested_at": earlier}
 
     def running(body: Any) -> None:
         of = {**body["tasks"][0], **task, "kind": "redrive", "move": "retry", "filter": {}, "outcome": None}
         body["tasks"] = [
             {**of, "done": 2_000, "total": 4_000},
-            {**of, "kind": "purge", "move": None, "done": 1, "total": 4, "rows": 7, "updated_at": later},
-            {**of, "status": "paused", "done": 2_000, "total": 4_000},
+            {**of, **old, "kind": "purge", "move": None, "done": 1, "total": 4, "rows": 7},
+            {**of, "status": "paused", "done": 300, "total": 1_200, "filter": {"partition_id": "3"}, "reason": "peak"},
         ]
         body["next"] = None
 
     seen(page, "**/api/tasks?*", running)
     show(page, "#/tasks")
-    results = page.locator("table[aria-label=Tasks] td[data-label=Result]")
+    results = page.locator("table[aria-label=Tasks] td[data-label=Progress]")
     results.first.wait_for()
     assert [" ".join(one.split()) for one in results.all_inner_texts()] == [
         "2,000 of 4,000 letters, 40 letters a second, about 50 s left",
         "1 of 4 parts, 7 rows deleted so far, about 5 min left",
-        "2,000 of 4,000 letters",
+        "300 of 1,200 letters",
     ]
-    assert page.inner_text("#standing") == "2 tasks are running; 1 task is paused until somebody resumes it."
+    assert page.inner_text("#standing") == "2 tasks are running."
+    page.wait_for_selector(".matter:has-text('1 task is paused until') a:text-is('Open to resume: Retry of letters')")
     listed, replay = boxes(page, "table[aria-label=Tasks]", "section[aria-label='New replay']")
     assert listed["y"] < replay["y"]
     portraits(page, "tasks-running")
@@ -235,7 +238,7 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     assert page.locator("p.found").all_inner_texts() == [position, f"{HOSTILE}: 3 / 12"]
     ours, other = page.locator("section[aria-label='Where the app looked'] table").all()
     assert (ours.locator("tbody tr").count(), other.locator("td").all_inner_texts()) == (16, ["3", "up to 40 of 4,711"])
-    assert "Elsewhere nothing: no other text names them" in " ".join(page.inner_text("main").split())
+    assert "Elsewhere in the app nothing: no other text names them" in " ".join(page.inner_text("main").split())
     assert page.evaluate("window.hacked") is None
     page.unroute("**/api/tasks/*")
     page.reload()
@@ -262,7 +265,7 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     assert page.locator("[data-form]").count() == 0
     page.click("#erased a")
     page.wait_for_selector("h2:text-is('Erased for good')")
-    page.wait_for_selector("p:has-text('You still have to') + ul li:has-text('Delete the files of Event Hubs Capture')")
+    page.wait_for_selector("p:has-text('Left to you') + ul li:has-text('Delete the files of Event Hubs Capture')")
     show(page, "#/tasks?erase")
     page.wait_for_selector("#erasure-erase", state="hidden")
     assert page.input_value("textarea[name=subjects]") == "", "the page forgets them too"
@@ -277,7 +280,7 @@ def test_a_dry_run_counts_the_old_rows_and_is_among_the_tasks_then(page: "Page",
     page.wait_for_selector(f"{STATUS}:text-is('counted')")
     assert "No row is old enough to be deleted" in page.inner_text("#task-status")
     page.wait_for_selector("h2:text-is('Dry run: nothing is deleted')")
-    page.wait_for_selector("table[aria-label=Tables] tr:has-text('its newest batch stays')")
+    page.wait_for_selector("table[aria-label=Tables] tr:has-text('its newest batch stays')", state="attached")
     assert "a dry run from the operator's page" in page.inner_text("main")
     portraits(page, "task-purge-counted")
     show(page, "#/tasks")
