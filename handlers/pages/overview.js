@@ -1,7 +1,7 @@
 // The first screen: what needs an operator, the balance of the ledger, lag and rate, and the partitions.
 
 import { get, open, repeat, seldom } from "./api.js";
-import { ago, badge, button, capital, card, clock, count, duration, el, facts, fault, formCard, grouped, instant, isNarrow, letterAt, numbersOf,
+import { ago, badge, button, capital, card, clock, count, duration, el, facts, fault, grouped, inOrder, instant, isNarrow, letterAt, numbersOf,
   plural, positionOf, quiet, relative, renew, svg, table, taskAt, wordOf } from "./dom.js";
 import { guideAt } from "./guides.js";
 import { runsOfApp } from "./runs.js";
@@ -21,6 +21,7 @@ export async function overview(place, left) {
     const [read, found, newest, tasks] = await Promise.all([get("status"), minutes(), summed(), running()]);
     const status = await withDetails(read);
     if (left.aborted) return;
+    if (lead.childElementCount === 0) place.querySelector("[aria-label=Audit] details").open = !isEven(status) && !isNarrow();
     needs(lead, status, { runs: newest, tasks, minutes: found.minutes, late: status.partitions.filter(isLasting(status)) });
     renew(stopped, stops(status));
     renew(top, balance(status, newest), letters(status));
@@ -40,20 +41,19 @@ export function nameStream(status) {
       nav.append(el("a", { href: `#/${name}`, "data-page": name, "data-room": "" }, title));
 }
 
-const NONE = "none recorded"; // the reason of a partition that stands without a stop of the app
+const NONE = "no error recorded"; // the reason of a partition that stands without a stop of the app; else the error of its batches
+const reasonOf = (fault) => (fault?.startsWith("Store") ? "database" : fault?.startsWith("Hub") ? "hub" : fault ?? NONE);
 
 /** Add the partitions that stand to the stops, and the details that quote errors, if the key may reveal them; each change
  * of the stops is one request. */
 async function withDetails(status) {
   for (const { partition_id: id, since, fault } of status.standing) {
     const stops = status.partitions.find((one) => one.partition_id === id)?.stops;
-    if (stops?.length === 0) stops.push({ partition_id: id, reason: NONE, stopped_at: since, detail: fault ?? "", failure: fault, letters: 0 });
+    if (stops?.length === 0) stops.push({ partition_id: id, reason: reasonOf(fault), stands: true, stopped_at: since, detail: fault ?? "", failure: fault, letters: 0 });
   }
   const found = status.partitions.flatMap((one) => one.stops).filter((one) => one.detail === null);
   const now = JSON.stringify(found);
-  if (found.length && now !== details.of) {
-    details = { of: now, stops: (await get("revealed/stops").catch(() => ({ stops: [] }))).stops };
-  }
+  if (found.length && now !== details.of) { details = { of: now, stops: (await get("revealed/stops").catch(() => ({ stops: [] }))).stops }; }
   for (const one of found) {
     const revealed = details.stops.find((stop) => stop.partition_id === one.partition_id && stop.reason === one.reason);
     one.detail = revealed?.detail ?? "hidden: the detail quotes an error";
@@ -61,15 +61,16 @@ async function withDetails(status) {
   return status;
 }
 
+const isEven = (status) => status.ledger_balanced && status.partitions.every((one) => one.balanced);
+
 function balance(status, runs) {
-  const even = status.ledger_balanced && status.partitions.every((one) => one.balanced);
+  const even = isEven(status);
   const isEmpty = even && status.numbers === 0;
   return card("Ledger",
     isEmpty ? el("p", { class: "verdict", id: "verdict" }, "No event yet") : el("p",
       { class: `verdict ${even ? "good" : "bad"}`, id: "verdict" }, mark(even), even ? "Balanced" : `Not balanced: ${differing(status)}`),
     el("dl", { class: "proof" },
-      proof("events read", status.numbers, "numbers"),
-      proof("with an outcome", status.accounted, "accounted")),
+      proof("events read", status.numbers, "numbers"), proof("with an outcome", status.accounted, "accounted")),
     shares(status),
     quiet("Each event that was read needs exactly one of these outcomes. Held: it waits for an earlier letter of its key. Absent: the hub dropped it before it was read."),
     unknownFields(status.unknown_fields),
@@ -93,8 +94,7 @@ const proof = (term, value, id) => el("div", {}, el("dt", {}, term), el("dd", { 
 function mark(even) {
   const path = even ? "m9 17 5 5 10-11" : "M10 10l12 12M22 10 10 22";
   return svg("svg", { viewBox: "0 0 32 32", "aria-hidden": "true", fill: "none", stroke: "currentColor",
-    "stroke-width": 3, "stroke-linecap": "round", "stroke-linejoin": "round" },
-  svg("circle", { cx: 16, cy: 16, r: 14, "stroke-width": 2 }), svg("path", { d: path }));
+    "stroke-width": 3, "stroke-linecap": "round", "stroke-linejoin": "round" }, svg("circle", { cx: 16, cy: 16, r: 14, "stroke-width": 2 }), svg("path", { d: path }));
 }
 
 function shares(status) {
@@ -104,8 +104,7 @@ function shares(status) {
     part.style.flexGrow = String(status[name]);
     return part;
   }));
-  return [bar, el("ul", { class: "legend" }, OUTCOMES.map((name) =>
-    el("li", {}, el("i", { class: name }), `${count(status[name])} ${wordOf(name)}`)))];
+  return [bar, el("ul", { class: "legend" }, OUTCOMES.map((name) => el("li", {}, el("i", { class: name }), `${count(status[name])} ${wordOf(name)}`)))];
 }
 
 function letters(status) {
@@ -122,11 +121,13 @@ function letters(status) {
     el("p", {}, el("a", { href: "#/letters" }, "Show the letters")));
 }
 
+const isKept = ({ hub_forgets: hub }) => hub.loss_hours > hub.letters_expiring_hours; // the bodies of all open letters
+
 /** Say when the hub forgets the first event of an open letter, and whether the event is then lost: a stored body is not. */
-function forgets({ letters: found, hub_forgets: hub }) {
-  const [hours, isKept] = [hub.letters_expiring_hours, hub.loss_hours > hub.letters_expiring_hours];
-  return el("p", { id: "hub-forgets", class: isKept && !hub.events_lost ? "" : "bad", hidden: !(found.open > 0 && hours > 0) && !hub.events_lost },
-    found.open > 0 && hours > 0 ? `The hub holds the events of all open letters for ${duration(3600 * hours)}. ${isKept
+function forgets(status) {
+  const { letters: found, hub_forgets: hub, hub_forgets: { letters_expiring_hours: hours } } = status;
+  return el("p", { id: "hub-forgets", class: isKept(status) && !hub.events_lost ? "" : "bad", hidden: !(found.open > 0 && hours > 0) && !hub.events_lost },
+    found.open > 0 && hours > 0 ? `The hub holds the events of all ${hub.events_lost ? "other " : ""}open letters for ${duration(3600 * hours)}. ${isKept(status)
       ? "After that they can still be retried: the app stores their bodies. " : `An event that nothing else has stored goes in ${duration(3600 * hub.loss_hours)}: retry or heal it before. `}` : "",
     hub.events_lost ? `The hub has dropped ${plural(hub.events_lost, "event")} that nothing else has stored.` : "");
 }
@@ -146,9 +147,9 @@ function auditing() {
     }
     start.disabled = false;
   });
-  return formCard("Audit", "Look for events without an outcome", false, el("p", { class: "quiet", id: "audit-words" },
-    "Names each event without an outcome or with two. It only reads, for at most 20 s; with the rows it is a task of up to 5 min for each partition."),
-  el("div", { class: "row actions" }, start, el("label", { class: "inline" }, rows, "the rows too: count those of your tables")), found);
+  return card("Audit", el("details", {}, el("summary", {}, "Look for events without an outcome"), el("p", { class: "quiet", id: "audit-words" },
+    "Names each event without an outcome or with two. It only reads, for at most 20 s; with the rows it is a task, of up to 5 min for each partition."),
+  el("div", { class: "row actions" }, start, el("label", { class: "inline" }, rows, "the rows too: compare the ledger with your tables")), found));
 }
 
 function verdict(done) {
@@ -158,8 +159,7 @@ function verdict(done) {
 }
 
 function audited(done) {
-  const columns = [["Partition", (one) => one.partition_id || "all"], ["What", (one) => badge(one.kind)],
-    ["Numbers", numbersOf], ["Detail", (one) => one.detail, "wide"]];
+  const columns = [["Partition", (one) => one.partition_id || "all"], ["What", (one) => badge(one.kind)], ["Numbers", numbersOf], ["Detail", (one) => one.detail, "wide"]];
   return el("div", {},
     el("p", { class: done.balanced && done.complete ? "good" : "bad" }, verdict(done)),
     done.complete ? null : el("p", {}, "The time was over before all ranges were read. Tick “the rows too”: a task has more time."),
@@ -170,17 +170,18 @@ function audited(done) {
 const LATE_SECONDS = 60;
 const ALERT_SECONDS = 300; // as the alert `lag` by default
 const FEW = 3; // partitions of a line that are named
-const SHOWN = 8; // partitions of a row that are named
 
 // A reason of stops: what has happened, what to do, and more.
 const STOPS = {
   incarnation: ["the hub is another one", "Open the next incarnation of the stream, as the runbook says: that ends the stop.", "The hub is not the one that the stream was read from."],
-  outage: ["most events fail", "Repair what the events need, such as a table or a service, or deploy the last version that worked", "The first batch in which most events succeed ends the stop."],
-  store: ["the database refuses a batch", "Clear what blocks the database: the next batch that is written ends the stop.", "The database has refused one batch again and again."],
+  outage: ["most events fail", "Repair what the events need, such as a table or a service, or deploy the last version that worked", "The first batch in which most events succeed ends the outage."],
+  store: ["the database refuses a batch", "Clear what blocks the database: the next batch that is written ends the stop.", ""],
   trigger: ["the host delivers nothing", "No event waits: the app's own reader takes them once a minute, until the host delivers again. Look in the log of the host for the event that it cannot read.", ""],
   erasure_key: ["the key of an erasure is missing", "Set ERASURE_KEY_BEFORE to the former key: older events then go on.", "An erasure needs its key to tell which events are forgotten. Events that reached the hub since are taken."],
-  held: ["too many events wait behind a letter", "Retry or discard the letters that they wait for, never the held ones: the partition then goes on.", "Events of one key keep their order, so they are held behind its open letter, which is among the letters that need you."],
-  [NONE]: ["no reason is recorded", "Check the database (errors that begin with Store), the hub (Hub), and whether functions of the app are switched off.", "No batch has been committed for five minutes, although events wait."],
+  held: ["too many events wait behind a letter", "Retry or discard the letters that they wait for, never the held ones: the partition then goes on.", "Events of one key keep their order, so they are held behind its open letter."],
+  database: ["the database does not answer", "Check that the database is up and takes writes: the partition then goes on by itself.", "No batch has been written since, although events wait."],
+  hub: ["the hub does not answer", "Check the hub's network, and the rights of the app to it: the partition then goes on by itself.", "No batch has been written since, although events wait."],
+  [NONE]: ["no error is recorded", "Check in the settings of the function app whether functions are switched off, then its log.", "No batch has been written since, although events wait."],
 };
 const MANNER = { trigger: "read by the app's own reader", erasure_key: "read from newer events on" }; // others are not read
 
@@ -188,9 +189,9 @@ const MANNER = { trigger: "read by the app's own reader", erasure_key: "read fro
 const isAccepting = (stop) => stop.patience > 0 && stop.attempts >= stop.patience;
 const goesOn = (stop) => stop.reason in MANNER || isAccepting(stop);
 
-/** Group stops that have one reason and one error, whatever the values in its message; the longest stop comes first. */
+/** Group stops that have one reason and one error, whatever the values in its message; the most partitions come first, then the longest stop. */
 const alike = (stops) => [...Map.groupBy(stops, (one) => JSON.stringify(
-  [one.reason, isAccepting(one), one.failure ?? alikeIn(one).replaceAll(/\d+/g, "…")])).values()].sort((one, other) => (firstOf(one) < firstOf(other) ? -1 : 1));
+  [one.reason, isAccepting(one), one.failure ?? alikeIn(one).replaceAll(/\d+/g, "…")])).values()].sort((one, other) => other.length - one.length || (firstOf(one) < firstOf(other) ? -1 : 1));
 
 const firstOf = (group) => group.map((one) => one.stopped_at).sort()[0];
 const sum = (group, name) => group.reduce((so, one) => so + one[name], 0);
@@ -198,14 +199,17 @@ const sum = (group, name) => group.reduce((so, one) => so + one[name], 0);
 /** Say of stops of one reason and one error what to do and until when; then its error, and more. */
 function stopWords(group, status) {
   const [one] = group;
-  const [, what, more] = STOPS[one.reason] ?? ["", "The runbook says what to do.", ""];
+  const [, what, more] = STOPS[one.reason] ?? (one.stands ? STOPS[NONE] : ["", "The runbook says what to do.", ""]);
   const share = one.tried ? ` ${count(sum(group, "failed"))} of the ${plural(sum(group, "tried"), "event")} last tried fail, most with ${one.failure}.` : "";
-  const said = { cause: isQuoted(one) ? quoteOf(one) : "", more: `${goesOn(one) ? "In trouble" : "Stopped"} since ${instant(firstOf(group)).textContent}.${share} ${more}` };
+  const since = `${goesOn(one) ? "In trouble" : "Stopped"} since ${instant(firstOf(group)).textContent}.${share}`;
+  const said = { cause: isQuoted(one) ? quoteOf(one) : "", known: since, more: one.reason === "held" ? `${more} It is among the ${plural(status.letters.exhausted, "letter")} that need you.` : more };
   if (isAccepting(one)) {
-    return [`${what}; then retry the letters. Until then failing events become letters: ${count(sum(group, "letters"))} so far.`, { ...said, more: `${said.more} The ${plural(one.patience, "attempt")} to wait for a repair (the fuse) are used up, so events that succeed are written again.` }];
+    return [`${what}; then retry the letters: none of them is lost by that. Until then events that succeed are written, and failing ones become letters: ${count(sum(group, "letters"))} so far.`, { ...said, more: `${more} The app first waited ${plural(one.patience, "attempt")} for a repair.` }];
   }
   if (!(one.patience > 0)) return [`${what} ${one.reason in MANNER ? "" : deadline(status, idsOf(group))}`, said];
-  return [`${what}, before about ${clock(fuseEnd(group, Date.parse(status.at)), false)}: from then on failing events become letters. Nothing is written until then.`, { ...said, more: `${said.more} The app has tried ${attempts(group)} times, and tries ${one.patience} times at most (the fuse).` }];
+  const end = fuseEnd(group, Date.parse(status.at));
+  return [`${what}. ${end - Date.parse(status.at) < 120_000 ? "In under two minutes" : `From about ${clock(end, false)} on`} failing events become letters instead: none is lost, retry them after the repair.`,
+    { ...said, more: `${more} The app has tried ${attempts(group)} times. After ${one.patience} attempts it goes on, and failing events become letters.` }];
 }
 
 /** Say in how long the hub drops the first event that waits in these partitions. */
@@ -237,42 +241,48 @@ function matters(status, { runs, tasks, minutes, late }) {
   const uneven = status.partitions.filter((one) => !one.balanced);
   for (const group of alike(stopped)) {
     const [one] = group;
-    const words = isAccepting(one) ? "in an outage: failing events become letters" : `${MANNER[one.reason] ?? "stopped"}: ${STOPS[one.reason]?.[0] ?? one.reason}`;
+    const words = isAccepting(one) ? "in an outage: failing events become letters" : `${MANNER[one.reason] ?? "stopped"}: ${STOPS[one.reason]?.[0] ?? one.reason}`; // a fault without an entry is its own name
     const way = isAccepting(one) || one.reason === "held" ? [`#/letters?status=exhausted${group.length === 1 ? `&partition_id=${one.partition_id}` : ""}`, "Show the letters"] : ["#stopped", "Show the stop"];
-    found.push([one.reason === "trigger" ? MORNING : NOW, `${namedOf(group)} ${words}`, ...way, one.reason === NONE ? "partition-stopped" : one.reason in STOPS ? one.reason : "stop-recorded", ...stopWords(group, status)]);
+    found.push([one.reason === "trigger" ? MORNING : NOW, `${namedOf(group)} ${words}`, ...way, one.stands ? "partition-stopped" : one.reason in STOPS ? one.reason : "stop-recorded", ...stopWords(group, status)]);
   }
-  if (status.hub_fault) found.push([NOW, "The hub does not answer", null, "", "partition-stopped", "Check the hub's network, and the rights of the app to it. Until it answers, new events wait there and the lag is unknown.", { cause: status.hub_fault }]);
+  if (status.hub_fault) {
+    const isBusy = /ServiceBusy|throttl/i.test(status.hub_fault);
+    found.push([NOW, isBusy ? "The hub throttles the app" : "The hub does not answer", null, "", "partition-stopped", `${isBusy
+      ? "More is asked of the hub than its throughput units allow. Give its namespace more of them in the Azure portal: the app tries again by itself."
+      : "Check the hub's network, and the rights of the app to it."} Until then new events wait there, and the lag is unknown.`, { cause: status.hub_fault }]);
+  }
   if (!status.ledger_balanced || uneven.length) {
     const where = uneven.length === 1 ? ` in partition ${uneven[0].partition_id}` : uneven.length ? ` in ${plural(uneven.length, "partition")}` : "";
-    found.push([NOW, `The ledger does not balance${where}`, "[aria-label=Audit]", "Run the audit", "ledger-unbalanced", `Run the audit: it names the event, and changes nothing. ${capital(differing(status))}: rows of it may be missing or double, and nothing repairs that by itself.`, { more: "Somebody has changed the ledger by hand, or the app has a fault, which could go on with other events." }]);
+    found.push([NOW, `The ledger does not balance${where}`, "[aria-label=Audit]", "Audit the ledger", "ledger-unbalanced", `The audit names the event, and changes nothing. ${capital(differing(status))}: its rows may be missing or double, and nothing repairs that by itself.`, { more: "Somebody has changed the ledger by hand, or the app has a fault, which could go on with other events." }]);
   }
   const lost = status.lost_erasure_keys;
   if (lost.length) {
     const since = instant(lost.map((one) => one.erased_at).sort().at(-1)).textContent;
-    found.push([TONIGHT, `The app lacks the key of ${plural(sum(lost, "subjects"), "erased subject")}`, null, "", "erasure_key", `Set ERASURE_KEY_BEFORE to the former ERASURE_KEY, in the settings of the function app. Until then each event from before ${since} that still comes, is retried or replayed has to wait.`, { more: "The key tells which events are of an erased subject. If nobody has it any more, type bin/hubledger erase forget-key: it first lists the data of erased subjects that could come back, and asks." }]);
+    found.push([TONIGHT, `The app lacks the key that recognises ${sum(lost, "subjects") === 1 ? "1 person" : `${count(sum(lost, "subjects"))} people`} whose data was deleted`, null, "", "erasure_key", `Set ERASURE_KEY_BEFORE to the former ERASURE_KEY, in the settings of the function app. The data was deleted on request, and with this key the app recognises events about these people, so that no data comes back. Until the key is set, events from before ${since} wait, whether they are new to the app, retried or replayed. Nothing is lost while the hub holds them.`, { more: "If nobody has the key any more, type bin/hubledger erase forget-key in a checkout of the app: it first lists the data that could come back, and asks." }]);
   }
   const gone = status.hub_forgets.events_lost;
   if (gone) {
-    found.push([TONIGHT, `${plural(gone, "event")} ${gone === 1 ? "is" : "are"} lost`, "#/letters?status=exhausted", "Show the letters", "events-lost", "Have their publisher send them again, or take them from Capture, the hub's copy in a storage account. Then discard their letters: no retry can help them.", { more: "They are among the oldest. The hub dropped them before their letter or gap was settled, and the app stores no body of them. The ledger balances all the same: a letter is an outcome." }]);
+    found.push([TONIGHT, `${plural(gone, "event")} ${gone === 1 ? "is" : "are"} lost`, "#/letters?status=exhausted", "Show the letters", "events-lost", `The hub dropped ${gone === 1 ? "it" : "them"} before ${gone === 1 ? "its letter or gap was" : "their letters or gaps were"} settled, and the app has no copy. ${gone === 1 ? "Its letter is" : "Their letters are"} among the oldest. Take ${gone === 1 ? "it" : "them"} from Capture, the hub's copy in a storage account, or ask the publisher to send again, while both still can. Then discard the letters of these events: no retry can help them.`, { more: "The ledger balances all the same: a letter is an outcome." }]);
   }
   for (const run of faulty(runs)) {
-    found.push([TONIGHT, `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, "[aria-label=Audit] label", "Run the audit with the rows", "aggregation-quality", `Run the audit with the rows: it names the events to replay, and changes nothing. ${capital(run.quality.fault)}.`, { more: `A run of ${instant(run.closed_at ?? run.planned_at).textContent} found it. Most likely somebody has deleted or added rows of a table by hand.`, also: [`#/runs/${encodeURIComponent(run.run_id)}`, "Show the run"] }]);
+    found.push([TONIGHT, `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, "[aria-label=Audit] label", "Audit the ledger and the rows", "aggregation-quality", `The audit with the rows names the events to replay, and changes nothing. ${capital(run.quality.fault)}.`, { more: `A run of ${instant(run.closed_at ?? run.planned_at).textContent} found it. Most likely somebody has deleted or added rows of a table by hand.`, also: [`#/runs/${encodeURIComponent(run.run_id)}`, "Show the run"] }]);
   }
-  const { exhausted: all } = status.letters;
+  const gaps = sum(status.partitions, "open_gaps");
+  const all = Math.max(0, status.letters.exhausted - (gaps ? 0 : gone)); // without a gap, each lost event has a letter
   const exhausted = stopped.some((one) => one.reason === "held") ? 0 : all - sum(stopped.filter(isAccepting), "letters"); // the stop's line has them
   if (exhausted > 0) {
-    found.push([MORNING, `${plural(exhausted, exhausted < all ? "other letter" : "letter")} ${exhausted === 1 ? "needs" : "need"} you`, "#/letters?status=exhausted", "Show the letters", "letters-open", `Retry them when their cause is mended, or discard them. ${gone ? "The lost events may be among them." : status.hub_forgets.loss_hours > status.hub_forgets.letters_expiring_hours ? "None is lost by waiting: the app stores their bodies." : ""}`, { more: "A letter is an event that failed: its rows are missing, and nothing retries it by itself." }]);
+    const [left, isOther] = [status.hub_forgets.loss_hours, exhausted < status.letters.exhausted];
+    found.push([!isKept(status) && left >= 0 && left < 12 ? TONIGHT : MORNING, `${plural(exhausted, isOther ? "other letter" : "letter")} ${exhausted === 1 ? "needs" : "need"} you`, "#/letters?status=exhausted", "Show the letters", "letters-open", `A letter is an event that failed: its rows are missing, and nothing retries it by itself. Retry them when their cause is mended, or discard them. ${
+      isKept(status) ? "None is lost by waiting: the app stores their bodies." : left < 0 ? "Without HUB_RETENTION_HOURS, the app cannot say for how long letters without a body can be retried."
+        : `The app does not store all of their bodies, so they can be retried while the hub holds their events: it drops the next one in ${duration(3600 * left)}.`}`]);
   }
   const slow = lagging(status, minutes, late.filter((one) => one.stops.length === 0), stopped.length > 0);
   if (slow) found.push(slow);
-  const gaps = sum(status.partitions, "open_gaps");
   if (gaps) {
     const left = status.hub_forgets.loss_hours;
     found.push([NEVER, `${plural(gaps, "gap")} ${gaps === 1 ? "is" : "are"} open`, rowAt(status.partitions.filter((one) => one.open_gaps)), "Show the partitions", null, `The app asks the hub once a minute for the events that are missing, and a gap closes by itself.${left < 0 ? "" : ` The hub holds them for at least ${duration(3600 * left)}.`}`]);
   }
-  if (tasks.length) {
-    found.push([NEVER, `${plural(tasks.length, "task")} ${tasks.length === 1 ? "is" : "are"} running`, "#/tasks", "Show the tasks", null, `${capital([...new Set(tasks.map((one) => one.kind))].join(", "))}.`]);
-  }
+  if (tasks.length) { found.push([NEVER, `${plural(tasks.length, "task")} ${tasks.length === 1 ? "is" : "are"} running`, "#/tasks", "Show the tasks", null, `${capital([...new Set(tasks.map((one) => one.kind))].join(", "))}.`]); }
   if (found.length === 0 && status.numbers) found.push([WELL, "All is well"]);
   return found.sort(([one], [other]) => one - other);
 }
@@ -311,18 +321,18 @@ function lagging(status, minutes, late, isHindered) {
   if (!late.length && !isBehind) return null;
   const longest = Math.max(0, ...late.map((one) => one.lag_seconds));
   const [isGrowing, at] = [pace?.grows > pace?.written / 100, [rowAt(late), "Show the partitions", "lag"]];
-  const words = late.length === 1 ? `Lag: partition ${late[0].partition_id} is late by ${duration(longest)}`
-    : late.length ? `Lag: ${plural(late.length, "partition")} late, the longest by ${duration(longest)}` : `Lag: ${plural(roughly(status.lag), "event")} behind`;
-  return [longest >= ALERT_SECONDS || isGrowing ? MORNING : NEVER, words, ...at, `${deadline(status, late.map((one) => one.partition_id))} ${paceWords(pace, isGrowing)}`];
+  const words = late.length === 1 ? `Lag: partition ${late[0].partition_id} is late by ${duration(longest)}` : late.length ? `Lag: ${plural(late.length, "partition")} late, the longest by ${duration(longest)}` : `Lag: ${plural(roughly(status.lag), "event")} behind`;
+  return [longest >= ALERT_SECONDS || isGrowing ? MORNING : NEVER, words, ...at, `${deadline(status, late.map((one) => one.partition_id))} ${paceWords(pace, isGrowing, isHindered)}`];
 }
 
 const rowAt = ([one]) => (one ? `#partition-${one.partition_id}` : "[aria-label=Partitions]");
 
 const roughly = (number) => Number(number.toPrecision(2)); // a line that changes is read aloud again
 
-function paceWords(pace, isGrowing) {
+function paceWords(pace, isGrowing, isHindered) {
   if (!pace) return "This line says whether the lag grows as soon as the app has measured two minutes.";
   const said = `In all partitions: ${perSecond(pace.written)} written, ${perSecond(Math.max(0, pace.written + pace.grows))} arriving. `;
+  if (isGrowing && isHindered) return `${said}The lag grows while partitions are stopped: end their stops first.`;
   if (isGrowing) return `${said}The lag grows: find what slows the app, such as the database or one key with many events, as the runbook says.`;
   return pace.grows < 0 ? `${said}The lag falls: level in about ${duration(roughly(pace.lag / -pace.grows))}.` : `${said}The lag stays.`;
 }
@@ -346,6 +356,8 @@ function needs(place, status, seen) {
   const said = most > 1 ? `${most} things need you` : most ? "1 thing needs you" : "Nothing needs you";
   if (place.dataset.of !== now) {
     renew(place, found.length && found[0][0] !== WELL ? el("p", { class: "sum" }, said, asOf(), most > 1 ? ". Begin with the first." : ".") : null,
+      found.length > 2 ? el("ol", { class: "brief" }, found.map(([when, words], at) => el("li", { class: WHEN[when][1] },
+        el("a", { href: "#/", onclick: (event) => { event.preventDefault(); reveal(`.lead .matter:nth-child(${at + 1})`); } }, words), `: ${WHEN[when][0].toLowerCase()}`))) : null,
       el("div", { class: "lead" }, found.length ? found.map((one, at) => line(one, most > 1 && at < most ? `${at + 1}. ` : "")) : first(status)));
   }
   place.dataset.of = now;
@@ -361,13 +373,13 @@ const first = (status) => el("div", { class: "matter" },
   el("p", {}, `Were events sent, and none arrives? Then they probably went to another hub: compare the namespace and the hub of their publisher with the app's settings EVENTHUB (the connection) and EVENTHUB_NAME. The app reads as consumer group ${status.consumer_group}.`),
   el("details", {}, el("summary", {}, "Trying the app on your own machine?"), el("code", {}, "make run"), " brings its own events, and ", el("code", {}, "make run TRANSFORM=apps.orders EVENTS_FROM=events.jsonl"), " those of a file."));
 
-function line([when, words, to, word, heading, detail, { cause, more, also } = {}], place) {
+function line([when, words, to, word, heading, detail, { cause, known, more, also } = {}], place) {
   const [said, tone] = WHEN[when];
   const go = to?.startsWith("#/") ? el("a", { class: "go", href: to }, word)
     : to ? el("button", { type: "button", class: "go", onclick: () => reveal(to) }, word) : null;
   const guide = heading ? el("a", { class: "guide", href: guideAt("runbook", heading), target: "_blank", rel: "noopener" }, `Runbook: ${heading}`) : null;
-  return el("div", { class: `matter ${tone}` }, said ? el("p", { class: "when" }, place, said) : null,
-    el("p", { class: "words" }, words, said ? null : asOf()), detail ? el("p", { class: "detail" }, detail) : null,
+  return el("div", { class: `matter ${tone}`, tabindex: -1 }, said ? el("p", { class: "when" }, place, said) : null,
+    el("p", { class: "words" }, words, said ? null : asOf()), detail ? el("p", { class: "detail" }, detail) : null, known ? el("p", {}, known) : null,
     cause ? el("p", {}, "Error: ", el("q", {}, cause.slice(0, 200))) : null,
     go || guide ? el("div", { class: "acts" }, go, also ? el("a", { href: also[0] }, also[1]) : null, guide) : null,
     more ? el("details", { class: "folded" }, el("summary", {}, "More"), more) : null);
@@ -376,7 +388,7 @@ function line([when, words, to, word, heading, detail, { cause, more, also } = {
 /** Show a place of the page, unfolded; the audit is run too, with the rows where its label is meant. */
 function reveal(at) {
   const place = document.querySelector(at);
-  (place?.closest("details") ?? place?.querySelector(":scope > details"))?.setAttribute("open", "");
+  (place?.closest("details") ?? place?.querySelector(":scope > details:not(.folded)"))?.setAttribute("open", "");
   const audit = place?.closest("[aria-label=Audit]");
   if (audit) audit.querySelector("input").checked = place !== audit;
   audit?.querySelector("button").click();
@@ -389,36 +401,30 @@ function stops(status) {
   const found = status.partitions.flatMap((one) => one.stops);
   if (found.length === 0) return null;
   const columns = [
-    ["Partitions", (group) => named(group, status.partitions.length)],
-    ["Reason", ([one]) => el("span", { class: "badge bad" }, one.reason)],
-    ["Since", (group) => ago(firstOf(group))],
-    ["Attempts", (group) => (group[0].attempts ? `${attempts(group)}${group[0].patience > 0 ? ` of ${group[0].patience}` : ""}` : "–"), "amount"],
-    ["Letters since", (group) => count(sum(group, "letters")), "amount"],
-    ["Detail", detailOf, "wide"],
+    ["Partitions", (group) => (group.length === status.partitions.length ? `all ${group.length}` : ranged(group))], ["Reason", ([one]) => el("span", { class: "badge bad" }, one.reason)],
+    ["Since", (group) => ago(firstOf(group))], ["Attempts", (group) => (group[0].attempts ? `${attempts(group)}${group[0].patience > 0 ? ` of ${group[0].patience}` : ""}` : "–"), "amount"],
+    ["Letters since", (group) => count(sum(group, "letters")), "amount"], ["Detail", detailOf, "wide"],
   ];
   const still = idsOf(found.filter((one) => !goesOn(one))).length;
   const others = idsOf(found).length - still;
-  return card("Stopped partitions",
+  return card(still ? "Stopped partitions" : found.every(isAccepting) ? "Partitions in an outage" : "Partitions with a fault",
     el("p", { class: "bad", id: "stopped", tabindex: -1 },
       still ? `${plural(still, "partition")} ${still === 1 ? "is stopped: none of its" : "are stopped: none of their"} events is written. ` : "",
-      others ? `${plural(others, "partition")} ${others === 1 ? "is" : "are"} read again, but not healed: the lines above say how.` : ""),
+      others ? `${plural(others, "partition")} ${others === 1 ? "goes" : "go"} on, but the cause is not mended: the lines above say what happens to ${others === 1 ? "its" : "their"} events.` : ""),
     table("Stopped partitions", columns, alike(found)));
 }
 
 /** The error of stops, in the words of one of them. */
 const detailOf = (group) => [new Set(group.map(quoteOf)).size > 1 ? `As in partition ${group[0].partition_id}: ` : "", isQuoted(group[0]) ? el("q", {}, quoteOf(group[0])) : alikeIn(group[0]) || "–"];
-const isQuoted = (one) => ["outage", "store", NONE].includes(one.reason) && one.detail; // others are the app's own words
+const isQuoted = (one) => (one.stands || ["outage", "store"].includes(one.reason)) && one.detail; // others are the app's own words
 
 /** The detail without the name of its partition; the error that it quotes, or all of it. */
 const alikeIn = (one) => (one.detail ?? "").replace(new RegExp(`^[^:]*/${one.partition_id}: `), "");
 const quoteOf = (one) => alikeIn(one).split("One of the errors: ").at(-1);
 
-function named(group, all) {
-  const ids = idsOf(group);
-  if (ids.length === all && all > SHOWN) return `all ${all}`;
-  const more = ids.length > SHOWN ? `, and ${ids.length - SHOWN} more` : "";
-  return `${ids.slice(0, SHOWN).join(", ")}${more}`;
-}
+/** Name partitions in order, three or more in a row as a range. */
+const ranged = (ones) => pieces(inOrder(ones).map((one) => ({ at: Number(one.partition_id), id: one.partition_id })), 1)
+  .map((run) => (run.length > 2 ? `${run[0].id} to ${run.at(-1).id}` : run.map((one) => one.id).join(", "))).join(", ");
 
 const most = () => (isNarrow() ? 3 : 8); // partitions in trouble that are not folded
 
@@ -426,7 +432,7 @@ const most = () => (isNarrow() ? 3 : 8); // partitions in trouble that are not f
 function troublesOf(one) {
   const isLate = one.lag_seconds >= ALERT_SECONDS;
   return [
-    [0, one.stops.length ? `${one.stops.every(goesOn) ? "goes on" : "stopped"}: ${one.stops.map(({ reason }) => reason).join(", ")}` : "", "bad"],
+    [0, one.stops.length ? `${!one.stops.every(goesOn) ? "stopped" : one.stops.some(isAccepting) ? "letters instead of rows" : "goes on in part"}: ${one.stops.map(({ reason }) => reason).join(", ")}` : "", "bad"],
     [1, one.balanced ? "" : differing(one), "bad"],
     [isLate ? 2 : 4, one.lag_seconds >= LATE_SECONDS ? `late by ${duration(one.lag_seconds)}` : "", isLate ? "warn" : ""],
     [3, one.open_gaps ? plural(one.open_gaps, "open gap") : "", ""], // it heals by itself
@@ -438,25 +444,32 @@ function byPartition(status) {
   const end = (one) => [grouped(one.hub_end), // it may have been read before the checkpoint advanced
     one.hub_end !== null && one.checkpoint !== null && BigInt(one.hub_end) < BigInt(one.checkpoint) ? el("span", { class: "quiet" }, ` read ${relative(status.hub_read_at, now)}`) : null];
   const columns = [
-    ["Partition", (one) => el("span", { id: `partition-${one.partition_id}`, tabindex: -1 }, one.partition_id)],
-    ["Checkpoint", (one) => grouped(one.checkpoint ?? null), "amount minor"],
-    ["Hub's end", end, "amount minor"],
-    ["Lag", (one) => count(one.lag), "amount"],
+    ["Partition", (one) => el("span", { id: one.isJoined ? null : `partition-${one.partition_id}`, tabindex: -1 }, one.partition_id)],
+    ["Checkpoint", (one) => (one.isJoined ? "–" : grouped(one.checkpoint ?? null)), "amount minor"],
+    ["Hub's end", (one) => (one.isJoined ? "–" : end(one)), "amount minor"], ["Lag", (one) => count(one.lag), "amount"],
     ["Late by", (one) => duration(one.lag_seconds), "amount"],
-    ["Open gaps", (one) => count(one.open_gaps ?? 0), "amount"],
-    ["Outcomes", (one) => `${count(one.accounted)} of ${count(one.numbers)}`, "amount"],
+    ["Open gaps", (one) => count(one.open_gaps ?? 0), "amount"], ["Outcomes", (one) => el("span", { class: "whole" }, `${count(one.accounted)} of ${count(one.numbers)}`), "amount minor"],
     ["Dead-lettered", (one) => count(one.dead_lettered), "amount minor"],
   ];
-  const trouble = ["Trouble", (one) => troublesOf(one).map(([, words, tone]) => [el("span", { class: `badge ${tone}` }, words), " "])];
+  const trouble = ["Trouble", (one) => troublesOf(one).map(([, words, tone]) => [el("span", { class: `badge ${tone}` }, words), " "]), "wide"];
   const inTrouble = [columns[0], trouble, ...columns.slice(1)];
   const rank = (one) => troublesOf(one)[0][0];
-  const [bad, healthy] = [true, false].map((isBad) =>
-    status.partitions.filter((one) => (troublesOf(one).length > 0) === isBad));
+  const [bad, healthy] = [true, false].map((isBad) => status.partitions.filter((one) => (troublesOf(one).length > 0) === isBad));
   bad.sort((one, other) => rank(one) - rank(other) || Math.round(other.lag_seconds / 60) - Math.round(one.lag_seconds / 60)); // then by partition
+  const rows = [...Map.groupBy(bad, (one) => JSON.stringify(troublesOf(one))).values()].flatMap((group) => (group.length > FEW ? [joined(group)] : group))
+    .sort((one, other) => rank(one) - rank(other) || Number(other.isJoined ?? 0) - Number(one.isJoined ?? 0));
+  const shown = rows.slice(0, most());
+  const [left, isJoined] = [bad.filter((one) => !shown.includes(one)), shown.some((one) => one.isJoined)];
   return card("Partitions", status.partitions.length ? null : el("p", {}, "Nothing is committed yet."),
-    el("div", {}, bad.length ? table("Partitions in trouble", inTrouble, bad.slice(0, most())) : null),
-    folded("troubled", `${plural(bad.length - most(), "more partition")} in trouble`, "More partitions in trouble", inTrouble, bad.slice(most())),
+    el("div", {}, bad.length ? table("Partitions in trouble", inTrouble, shown) : null),
+    folded("troubled", `${plural(left.length, isJoined ? "partition" : "more partition")} in trouble${isJoined ? ", one by one" : ""}`, "More partitions in trouble", inTrouble, left),
     folded("healthy", `${plural(healthy.length, "partition")} ${status.numbers ? "read on time" : "without an event yet"}`, "Partitions", columns, healthy));
+}
+
+/** Join partitions that have the same trouble into one row. */
+function joined(group) {
+  return { ...group[0], ...Object.fromEntries(["open_gaps", "accounted", "numbers", "dead_lettered", "lag"].map((name) => [name, sum(group, name)])),
+    isJoined: true, partition_id: ranged(group), ...(group.every((one) => one.lag !== null) ? { lag_seconds: Math.max(...group.map((one) => one.lag_seconds)) } : { lag: null }) };
 }
 
 const folded = (id, words, label, columns, entries) => (entries.length
@@ -476,10 +489,8 @@ const minutesOfApp = () => seldom(async ({ minutes }) => {
 
 /** Return the panels of lag and rate over time; `lag` is that of this moment, null where the hub does not answer. */
 function overTime({ minutes, fault }, lag) {
-  const points = (name) => minutes.filter((one) => one[name] !== null)
-    .map((one) => ({ at: Date.parse(one.at), value: one[name] }));
-  const lags = points("lag");
-  const rates = points("rate");
+  const points = (name) => minutes.filter((one) => one[name] !== null) .map((one) => ({ at: Date.parse(one.at), value: one[name] }));
+  const lags = points("lag"); const rates = points("rate");
   const isLate = minutes.length > 0 && Date.now() - Date.parse(minutes.at(-1).at) > BREAK_MS;
   const late = isLate ? el("p", { class: "fault", id: "late-watch" }, "The app measures lag and rate once a minute, but did so last ", ago(minutes.at(-1).at), ".") : null;
   const faulty = fault ? el("p", { class: "quiet", id: "minutes-fault" }, `The minutes were not read: ${fault}`) : null;
@@ -503,10 +514,8 @@ function chart(name, points, words, apart = Infinity) {
   if (points.length === 0) return null;
   const [from, to] = [points[0].at, points.at(-1).at];
   const top = rounded(Math.max(1, ...points.map((point) => point.value)));
-  const place = ({ at, value }) =>
-    `${((at - from) / Math.max(1, to - from) * WIDTH).toFixed(1)},${(HEIGHT - value / top * HEIGHT).toFixed(1)}`;
-  const lines = pieces(points, apart).map((piece) =>
-    svg("polyline", { class: name, points: [...piece, piece.at(-1)].map(place).join(" ") })); // one point is a dot
+  const place = ({ at, value }) => `${((at - from) / Math.max(1, to - from) * WIDTH).toFixed(1)},${(HEIGHT - value / top * HEIGHT).toFixed(1)}`;
+  const lines = pieces(points, apart).map((piece) => svg("polyline", { class: name, points: [...piece, piece.at(-1)].map(place).join(" ") })); // one point is a dot
   const view = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" };
   return el("figure", { class: "plot", role: "img", "aria-label": `${name}: at most ${words(top)}` },
     el("div", { class: "up" }, [top, top / 2, 0].map((value) => el("span", {}, words(value)))),

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from math import sin
+from math import cos, sin
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,7 +174,7 @@ def an_hour_before(body: Any, rate: float = 38.0) -> list[dict[str, Any]]:
     share = min(1, (stopped + len(body["standing"])) / 16)
     rates = [rate * (1 + sin(at / 5) / 4) * (1 - share * (at < 3)) for at in range(60)]
     late = [(one["lag"] or 0, max(90.0, one["lag_seconds"] or 0)) for one in of]
-    waves = [rate / 4 * (1 + sin(at / 7)) * (at > 0) for at in range(60)]
+    waves = [rate / 4 * (1 - cos(at / 7)) for at in range(60)]
 
     def minute(at: int) -> dict[str, Any]:
         accounted = body["accounted"] - round(60 * sum(rates[:at]))

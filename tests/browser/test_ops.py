@@ -208,6 +208,7 @@ def test_the_audit_is_run_from_the_page_and_an_incomplete_one_shows_its_faults_a
     fault = {"partition_id": "3", "kind": "hole", "first": "5", "last": "6", "detail": "a range is missing"}
     done = {"at": "2026-01-02T00:00:00Z", "balanced": False, "complete": False, "accounted": 9, "faults": [fault]}
     page.route("**/api/ledger/audit", lambda route: route.fulfill(json={**done, "partitions": [{"rows": None}]}))
+    page.click("text=Look for events without an outcome")
     page.click("text=Audit the ledger")
     page.wait_for_selector("text=a range is missing")
     for text in ("1 fault found.", "The time was over before all ranges"):
