@@ -63,6 +63,7 @@ def guide(path: Path, names: Collection[str]) -> str:
         for name in names
     )
     text = parser.renderer.render(tokens, parser.options, {})
+    text = re.sub(r"(?<=[ >])--[a-z][a-z-]*", r'<span class="whole">\g<0></span>', text)  # an option stays in one line
     sections = [(anchor, _label(title or name, title and name)) for anchor, name, title, _ in _SECTION.findall(text)]
     listed = "".join(f'<li><a href="#{anchor}">{name}</a></li>' for anchor, name in sections)
     contents = f'<nav class="card sections" aria-label="Sections"><ul>{listed}</ul></nav>\n  ' if sections else ""

@@ -83,10 +83,10 @@ def made(tmp_path: Path) -> Callable[[str], str]:
 
 
 def test_headings_have_the_anchors_of_github_and_tables_are_tables(made: Callable[[str], str]) -> None:
-    page = made("# The page\n\n## A partition's `stop`, and more\n\n| a | b |\n|---|---|\n| 1 | `x` |\n")
+    page = made("# The page\n\n## A partition's `stop`, and more\n\n| a | b |\n|---|---|\n| 1 | `--x` |\n")
     assert "<title>The page · Hubledger</title>" in page
     assert '<h2 id="a-partitions-stop-and-more">' in page
-    assert "<td><code>x</code></td>" in page
+    assert '<td><code><span class="whole">--x</span></code></td>' in page
     assert slug("What `az` does: 3 things – now") == "what-az-does-3-things--now"
     assert '<li><a href="#a-partitions-stop-and-more">A partition\'s stop, and more</a></li>' in unescape(page)
     titled = made("# The page\n\n## lag\n\n*Rows are `late`*\n\nMore.\n")
