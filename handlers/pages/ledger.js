@@ -81,7 +81,7 @@ function parts(told) {
       el("p", {}, told.sentence), open ? el("span", { class: "error" }, messageOf(told.letter)) : null,
       told.letter ? el("p", { class: "row" }, el("a", { class: "go", href: letterAt(told) }, open ? "Open its letter, to retry or discard it" : "Open its letter")) : null, el("p", { class: "row" }, step(-1), step(1))),
     card("Step by step", el("ol", { class: "attempts" }, steps(told).map(([at, ...said]) => el("li", {}, dated(at), ": ", said))),
-      quiet(`The ledger of this partition goes from number ${grouped(told.first)} to ${grouped(told.checkpoint)}, the checkpoint: the last number that is settled.`),
+      quiet(`The ledger of this partition goes from number ${grouped(told.first)} to ${grouped(told.checkpoint)}, the checkpoint: every number up to it has its outcome.`),
       told.range ? el("details", {}, el("summary", {}, "The commit in detail"), facts(range(told.range))) : null),
     told.rows === null && told.outcome.startsWith("written") ? card("Rows", quiet("The rows are hidden."))
       : told.rows?.length ? card("Rows", told.rows.map(row)) : null,
@@ -90,7 +90,7 @@ function parts(told) {
 
 /** Tell in the order of time what happened to the event: [time, words]. */
 function steps({ range: of, gap, changes, history }) {
-  const committed = (one) => [one.committed_at, `commit ${count(one.commit_number)}${one.kind === "batch" ? "" : `, a ${one.kind},`} had `,
+  const committed = (one) => [one.committed_at, `commit ${count(one.commit_number)}, ${one.kind === "batch" ? "a batch" : `a ${one.kind}`} in one transaction, had `,
     one.first === one.last ? "this event alone" : `the events ${numbersOf(one)}`, `: ${outcomesOf(one)}`];
   const known = new Set(changes.map((one) => one.commit_number));
   return [of && committed(of), gap && [gap.found_at, `numbers ${numbersOf(gap)} were missing in what the hub sent. This gap is now `, badge(gap.status)],
