@@ -76,7 +76,7 @@ function parts(home) {
         view.until ? button("Latest", () => go(""), { "data-go": "latest" }) : null)),
     el("p", { class: "quiet", id: "period" }, `${at.dated(period.since)} to ${at.dated(period.until)}, `,
       `${at.zone}. `, asOf(home, at)),
-    period.kinds.length ? el("div", { class: "columns" }, period.kinds.map((one) => kind(one, home, period, at)))
+    period.kinds.length ? el("div", { class: isSilent ? "columns old" : "columns" }, period.kinds.map((one) => kind(one, home, period, at)))
       : home.readings.length ? unsummed(home, at) : card("", el("p", { id: "nothing" }, nothing(home))),
   ];
 }
@@ -131,6 +131,7 @@ function silentFor(home) {
   return age < DAY_S ? null : age;
 }
 
+const RELY = "Do not rely on this page as an alarm: readings reach it with a delay of some seconds or minutes.";
 const DANGER = "Do you feel dizzy or sick, have a headache, or does an alarm sound? Go outside at once, and call the emergency number. Otherwise open "
   + "the windows, and do not use stove, heater or chimney until they are checked.";
 const matter = (tone, words, id, ...more) => el("section", { class: `matter ${tone}`, id, "aria-label": "Now" }, el("p", { class: "words" }, words), more.map((one) => el("p", { class: "detail" }, one)));
@@ -141,17 +142,17 @@ function safety(home, at) {
   if (age !== null) return matter("bad", "Nobody knows now if this home is safe.", "silent", ["No sensor has reported since ",
     el("time", { datetime: newestAt(home) }, at.dated(newestAt(home))), `, ${age < 2 * DAY_S ? duration(age) : plural(Math.floor(age / DAY_S), "day")} ago. What follows is old.`],
   "Check that the sensors have power and a connection. If that does not help, call the company that looks after them.");
+  const ageOf = (time) => duration((Date.parse(home.at) - Date.parse(time)) / 1000);
   const recent = home.alerts.filter((one) => one.observed_at >= home.day.since);
   const gas = recent.filter((one) => one.ppm !== null).sort((one, other) => other.ppm - one.ppm)[0];
   const now = home.day.kinds.find((one) => one.ppm);
   const most = now?.steps.at(-1).ppm.most;
   const newest = now ? `Newest reading of carbon monoxide: ${count(most)} ppm, ${at.moment(now.last_observed_at)}. From ${ALARMING_PPM} ppm on it is dangerous. ` : "";
   if (gas && most >= ALARMING_PPM) return matter("bad", `Carbon monoxide is dangerous now: ${count(most)} ppm.`, "safety", newest, DANGER);
-  if (gas) return matter("bad", `Carbon monoxide was dangerous: ${count(gas.ppm)} ppm${now ? `. Now it is ${count(most)} ppm` : ""}.`, "safety", [`It was highest ${
-    duration((Date.parse(home.at) - Date.parse(gas.observed_at)) / 1000)} ago, on ${at.moment(gas.observed_at)}. ${newest}`], DANGER);
+  if (gas) return matter("bad", `Carbon monoxide was dangerous: ${count(gas.ppm)} ppm${now ? `. ${ageOf(now.last_observed_at)} ago it was ${count(most)} ppm` : ""}.`, "safety", [`It was highest ${ageOf(gas.observed_at)} ago, on ${at.moment(gas.observed_at)}. ${newest}`], DANGER);
   if (recent.length) return matter("bad", `${plural(recent.length, "alert")} in the last day.`, "safety", `The newest: ${wordsOf(recent[0].kind)[2].toLowerCase()}, ${at.moment(recent[0].observed_at)}. `
     + "If nobody of the home caused it, do not go in alone: call the police.");
-  return matter("good", `No alert in the last ${home.alerts.length ? "day" : "week"}.`, "safety", [newest || `The newest reading is of ${at.moment(newestAt(home))}. `, "There is nothing to do."]);
+  return matter("good", `No alert in the last ${home.alerts.length ? "day" : "week"}.`, "safety", [newest || `The newest reading is of ${at.moment(newestAt(home))}. `, "There is nothing to do."], RELY);
 }
 
 /** Group alerts of one kind and sensor that follow each other within an hour; the newest comes first. */
@@ -175,13 +176,13 @@ function alerts(home, at) {
   const all = incidents(home.alerts);
   const shown = view.every ? all : all.slice(0, FIRST_ALERTS);
   const hidden = all.length - shown.length;
-  if (isEmpty(home)) return card("Nothing yet", el("p", { id: "calm" }, "No sensor of this home has sent a reading yet, so nobody knows if it is safe. Alerts and charts appear here when one does."),
-    el("p", {}, "If sensors are installed, check their power and connection, or call the company that looks after them."));
+  if (isEmpty(home)) return matter("warn", "No sensor of this home has sent a reading yet, so nobody knows if it is safe.", "calm",
+    "If sensors are installed, check their power and connection, or call the company that looks after them. Alerts and charts appear here with the first reading.");
   const isSilent = silentFor(home) !== null;
   if (!shown.length) return view.until || isSilent ? card("Alerts", el("p", { class: "calm", id: "calm" }, "No alerts in the week.")) : null;
   return card(isSilent ? "Old alerts, of the last week with readings" : "Alerts of the week", el("ul", { class: isSilent ? "alerts old" : "alerts", id: "alerts" }, shown.map((one) => incident(one, at))),
     hidden ? button(`Show ${count(hidden)} more`, () => { view.every = true; show(); }) : null,
-    isSilent ? null : el("p", { class: "quiet" }, "Do not rely on this page as an alarm: readings reach it with a delay of some seconds or minutes."),
+    isSilent ? null : el("p", { class: "quiet" }, RELY),
     home.more_alerts && !hidden ? el("p", { class: "quiet" }, "The week has older alerts, which are not shown.") : null);
 }
 
@@ -197,7 +198,7 @@ function kind(one, home, period, at) {
     activityChart(one, home.alerts.filter((each) => each.kind === one.kind), period, at, `${name}: ${said}`),
     el("ul", { class: "legend" }, [...(one.ppm ? [["active", "average, in ppm"], ["range", "least to most"]]
       : [["active", active.toLowerCase()], ["readings", "number of all readings"]]), ...(home.alerts.some((each) => each.kind === one.kind) ? [["alarm", "alert"]] : [])].map(([look, words]) => el("li", {}, el("i", { class: look }), words))),
-    el("p", { class: "quiet" }, `Last reading ${at.moment(one.last_observed_at)}${stateOf(one, active.toLowerCase())}`),
+    el("p", { class: "quiet" }, `Last reading ${(silentFor(home) === null ? at.moment : at.dated)(one.last_observed_at)}${stateOf(one, active.toLowerCase())}`),
     el("details", {}, el("summary", {}, "In numbers"), el("table", {}, el("tbody", {}, rows))));
 }
 
