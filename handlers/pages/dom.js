@@ -109,7 +109,7 @@ const TONES = {
   bad: ["dead_lettered", "missing", "absent", "failed", "open", "not balanced", "rows differ"],
 };
 
-const WORDS = { exhausted: "needs you", dead_lettered: "dead-lettered" };
+const WORDS = { exhausted: "needs you", dead_lettered: "dead-lettered", submitted: "under way" };
 
 /** Return the word for a status. The app does not try an exhausted letter again, so it needs an operator. */
 export const wordOf = (status) => WORDS[status] ?? String(status).replaceAll("_", " ");

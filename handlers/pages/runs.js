@@ -48,7 +48,7 @@ function standing(found, seen, again) {
   const missing = `${plural(commits, "commit")}, the oldest from ${duration(found.lag_seconds)} ago, ${commits === 1 ? "is" : "are"} not in the sums yet`;
   const isUsed = works || found.runs.length > 0;
   const leads = [...differing(found).map((run) => differs(run, works, () => placed(REPAIR, again))), now && now.attempt > 1 ? tryingAgain(now, seen) : null,
-    ...failed(found).map((run) => ended(run, found))].filter(Boolean);
+    ...failed(found).map((run) => ended(run, found, seen))].filter(Boolean);
   const next = !works || found.paused ? "" : now ? `: run ${count(now.number)}, which is under way, adds ${commits === 1 ? "it" : "them"}` : `: the next run adds ${commits === 1 ? "it" : "them"}`;
   return [...leads, card("Are the sums up to date?",
     found.paused ? el("p", { class: "fault", id: "paused" }, `Paused by ${who(found.paused.who)}: ${found.paused.reason}`) : null,
@@ -75,25 +75,29 @@ function differs(run, works, repair) {
 }
 
 const sizeOf = ({ rows_difference: by, rows_ledger: all }) => (by < 0 ? `${count(-by)} of ${plural(all, "row")} ${by === -1 ? "is" : "are"} missing`
-  : `${plural(by, "row")} more than the ledger counts ${by === 1 ? "is" : "are"}`);
+  : `${plural(by, "row")} too many ${by === 1 ? "is" : "are"} stored`);
 
-/** Say of an open run why its last attempt failed; `seen` is the run that was read with its failures. */
+/** Say why the attempt before the last one of a run failed; `seen` is the run that was read with its failures. */
+function failing(run, seen) {
+  const last = seen?.run.run_id === run.run_id && seen.failures.find((one) => one.attempt < run.attempt);
+  return last ? detail(el("span", { id: "failing" }, `Attempt ${count(last.attempt)} failed `, ago(last.at), `: ${last.why}${last.reason ? `. The Spark engine says: ${last.reason}` : ""}.`)) : null;
+}
+
 function tryingAgain(run, seen) {
-  const [last] = seen?.run.run_id === run.run_id ? seen.failures : [];
   return lead("warn", "Can wait until morning", `Run ${count(run.number)} of ${nameOf(run)} tries again: attempt ${count(run.attempt)} of ${ATTEMPTS} is under way`,
-    last ? detail(el("span", { id: "failing" }, `Attempt ${count(last.attempt)} failed `, ago(last.at), `: ${last.why}${last.reason ? `. The Spark engine says: ${last.reason}` : ""}.`)) : null,
-    detail(`Sums come late, and no row is lost. There is nothing to do if this attempt succeeds. If it fails for the same reason, end that cause: the app gives up after attempt ${ATTEMPTS}.`),
+    failing(run, seen), detail(`Sums come late, and no row is lost. There is nothing to do if this attempt succeeds. If it fails for the same reason, end that cause. After attempt ${ATTEMPTS} the run ends as failed, and the next run begins an hour later.`),
     guided("aggregation-failed"));
 }
 
 /** Say of a run without a result who discarded it or why it failed, and when the next one begins. */
-function ended(run, found) {
-  const discard = discardOf(run, found);
+function ended(run, found, seen) {
+  const [discard, before] = [discardOf(run, found), failing(run, seen)];
   const words = discard ? `was discarded by ${who(discard.by)}` : "failed: its attempts are used up";
-  return lead("warn", discard ? "Nothing to do" : "Can wait until morning", `Run ${count(run.number)} of ${nameOf(run)} ${words}`,
-    detail(discard ? ["It was discarded ", ago(discard.at), `. The reason given: ${discard.why}. `] : `${capital(run.failure ?? "")}. First end this cause. `,
-      `Its ${plural(commitsOf(run), "commit")} ${commitsOf(run) === 1 ? "is" : "are"} in no sum yet, and no row is lost. ${found.paused ? "The next run begins after the pause."
-        : `The next run includes ${commitsOf(run) === 1 ? "it" : "them"}, and begins at about ${clock(Date.parse(run.closed_at) + REST_MS, false)}, or at once with “Take the next step now”.`}`),
+  return lead("warn", discard && !before ? "Nothing to do" : "Can wait until morning", `Run ${count(run.number)} of ${nameOf(run)} ${words}`,
+    detail(discard ? ["It was discarded ", ago(discard.at), `. The reason given: ${discard.why}.`] : `${capital(run.failure ?? "")}. First end this cause.`),
+    discard && before, discard && before ? detail("The next run may fail in the same way: first end this cause.") : null,
+    detail(`Its ${plural(commitsOf(run), "commit")} ${commitsOf(run) === 1 ? "is" : "are"} in no sum yet, and no row is lost. ${found.paused ? "The next run begins after the pause."
+      : `After a run without a result the app waits an hour. The next run begins at about ${clock(Date.parse(run.closed_at) + REST_MS, false)}, or at once with “Take the next step now”.`}`),
     guided("aggregation-failed"));
 }
 
@@ -105,7 +109,7 @@ function offers(found, again) {
     found.paused ? button("Resume", () => ordered(RESUME, "aggregations/resume", {}, again)) : null,
     works && !found.paused ? button("Pause", () => ordered(PAUSE, "aggregations/pause", {}, again)) : null,
     found.waiting ? button("Withdraw the order", () => ordered(WITHDRAW, "aggregations/withdraw", {}, again)) : null,
-    works && !found.waiting ? button(order.word, () => placed(order, again)) : null),
+    works && !found.waiting && !differing(found).length ? button(order.word, () => placed(order, again)) : null),
   works ? el("p", { class: "quiet", id: "step-does" }, "The app takes a step every few minutes: it plans a run, submits its Spark job, asks for the result, or writes it. The button takes the next step at once.")
     : el("p", { id: "no-engine" }, `No Spark engine is set (SPARK_ENGINE is none)${found.runs.length ? "; the runs below are from before, and the sums stay as they left them"
       : ". Events and rows need no engine. To have sums, name one in SPARK_ENGINE, and start the app again"}.`)];
@@ -146,7 +150,7 @@ function inspected({ run, failures, staged_at: stagedAt }, found, again) {
       run.engine_job_id ? [`, as job ${run.engine_job_id} of the Spark engine `, run.engine] : "", "."),
     run.quality ? qualityOf(run) : null,
     failures.length ? table("Failures of the run", FAILURES, failures) : quiet("No attempt of this run failed."),
-    isOpen ? quiet(isCancelled ? "Cancel the job: this attempt ends, and the next one begins. " : "", stagedAt ? "Discard the result: the same, when the result is wrong. " : "",
+    isOpen ? quiet(isCancelled ? "Cancel the job when it hangs: this attempt ends, and the next one begins. " : "", stagedAt ? "Discard the result: the same, when the result is wrong. " : "",
       "Discard the run: it ends without a result. Do so only when the run is too large for its engine.") : null,
     isOpen ? el("div", { class: "row" },
       isCancelled ? button("Cancel the job", () => ordered(CANCEL, `${at}/cancel`, {}, again)) : null,
@@ -160,13 +164,13 @@ const qualityOf = ({ quality: found }) => el("div", { id: "quality" },
   found.rows_late ? quiet(`${plural(found.rows_late, "row")} came after an earlier run had added up their time. The sums have them now.`) : null);
 
 /** Compare the rows of a run with the ledger. */
-const against = (found) => (found.rows_ledger === null ? "not compared with the ledger, because some commits are purged" : found.fault ? `${sizeOf(found)} by the ledger`
+const against = (found) => (found.rows_ledger === null ? "not compared with the ledger, because some commits are purged" : found.fault ? sizeOf(found)
   : "the ledger counts the same rows");
 
 const resultOf = (run, found) => (run.quality ? capital(against(run.quality)) : discardOf(run, found) ? `Discarded by ${who(discardOf(run, found).by)}: ${discardOf(run, found).why}`
   : run.failure ? el("span", { class: "error" }, run.failure) : "–");
 
-const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"], ["What", (one) => one.why.replace(/unverified \(key holder\)/, "a key holder")], ["The engine says", (one) => one.reason ?? "–"], ["Log", (one) => (one.log || one.link ? [logOf(one), linkOf(one.link)] : ""), "wide"]];
+const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"], ["What", (one) => one.why.replace(/unverified \(key holder\)/, "a key holder"), "wide"], ["The engine says", (one) => one.reason ?? "–", "wide"], ["Log", (one) => (one.log || one.link ? [logOf(one), linkOf(one.link)] : ""), "wide"]];
 
 const logOf = (one) => (one.log ? el("details", {}, el("summary", {}, "The end of the log"), el("pre", {}, one.log)) : null);
 
@@ -185,7 +189,7 @@ function listed(found, page, again) {
     ["Run", (one) => el("a", { href: `#/runs/${encodeURIComponent(one.run_id)}` }, count(one.number)), "amount"],
     ["Aggregate", nameOf], ["Kind", (one) => (one.kind === "increment" ? "new commits" : `${one.kind} of ${daysOf(one)}`)],
     ["Status", (one) => [badge(stateOf(one, found)), one.attempt > 1 ? ` attempt ${count(one.attempt)}` : ""]],
-    ["When", (one) => ago(one[TIME[one.status]] ?? one.planned_at)],
+    ["Last step", (one) => ago(one[TIME[one.status]] ?? one.planned_at)],
     ["Took", took, "amount"], ["Commits", (one) => count(commitsOf(one)), "amount"], ["Rows", rowsOf, "amount"],
     ["Windows", (one) => (one.windows === null ? "–" : count(one.windows)), "amount"],
     ["Result", (one) => resultOf(one, found), "wide"], ["Engine", (one) => one.engine, "minor"],

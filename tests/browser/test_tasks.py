@@ -302,7 +302,7 @@ def test_the_runs_are_listed_with_what_they_came_to_and_a_fault_of_the_quality_i
     assert (told["Aggregate"], told["Windows"]) == (first["job"], f"{first['windows']:,}")
     assert "Readings" not in told, "words of one app"
     missing = f"1 of {found['rows_ledger']:,} rows is missing"
-    assert told["Result"] == f"{missing} by the ledger"
+    assert told["Result"] == missing
     red, green, blue = page.locator(f"{RUNS} td[data-label=Status] .badge").first.evaluate(
         "one => getComputedStyle(one).color.match(/\\d+/g).map(Number)"
     )
@@ -318,7 +318,7 @@ def test_the_runs_are_listed_with_what_they_came_to_and_a_fault_of_the_quality_i
     page.click(".matter:has-text('The rows of home_activity differ from the ledger') a:text-is('Show the run')")
     page.wait_for_selector("#quality")
     figures, late = page.locator("#quality p").all_inner_texts()
-    assert figures == f"It added up {found['rows_ledger'] - 1:,} rows. {missing} by the ledger."
+    assert figures == f"It added up {found['rows_ledger'] - 1:,} rows. {missing}."
     assert late == "2 rows came after an earlier run had added up their time. The sums have them now."
     page.click("button:text-is('Audit the rows of partition 3')")
     page.wait_for_selector("#task-status:has-text('1 of 1 partition, ')")
@@ -342,7 +342,7 @@ def test_the_aggregation_offers_only_what_can_work_and_a_repair_is_ordered_and_w
     step.wait_for()
     described = page.inner_text(f"#{step.get_attribute('aria-describedby')}")
     assert "plans a run, submits its Spark job" in described
-    assert page.locator("#remedy button:text-is('Repair days')").count() == 1
+    assert page.locator("main button:text-is('Repair days')").count() == 1
     step.click()
     page.click("dialog form button:not([type=button])")
     page.wait_for_selector("dialog .fault:has-text('SPARK_ENGINE')")  # the app itself has none
@@ -403,10 +403,11 @@ def test_a_run_is_paused_inspected_and_discarded_with_a_reason(page: "Page", agg
     confirmed(page, "Resume", "they are over")
     page.wait_for_selector("#paused", state="detached")
     aggregated.rows("UPDATE aggregation_failure SET link = 'logs/job-0'")
-    confirmed(page, "Discard the run", "smaller runs")
+    confirmed(page, "Discard the run", "its job hangs")
     assert page.inner_text("#notice") == "The run is discarded."
-    page.wait_for_selector(f"{RUNS} td:has-text('Discarded by a key holder: smaller runs')")
+    page.wait_for_selector(f"{RUNS} td:has-text('Discarded by a key holder: its job hangs')")
     page.wait_for_selector(".matter .words:text-is('Run 2 of home_activity was discarded by a key holder')")
+    assert page.inner_text("#failing").endswith(said)
     portraits(page, "ops-run-failed")
     assert aggregated.rows("SELECT status FROM aggregation_run WHERE run_id = ?", run_id) == [("failed",)]
     for table in ("aggregation_failure", "aggregation_run"):
