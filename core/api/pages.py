@@ -56,8 +56,7 @@ def guide(path: Path, names: Collection[str]) -> str:
             heading.attrSet("id", slug(line.content))
     titles = {name: _titles(path.with_name(f"{name}.md")) for name in names}
     for token in tokens:
-        if token.children:
-            token.children = list(_linked(token.children, titles))
+        token.children = list(_linked(token.children or (), titles))
     nav = "".join(
         f'<a href="{name}.html"{" aria-current=page" if name == path.stem else ""}>{escape(titles[name][""])}</a>'
         for name in names

@@ -85,8 +85,7 @@ function failing(run, seen) {
 
 function tryingAgain(run, seen) {
   return lead("warn", "Can wait until morning", `Run ${count(run.number)} of ${nameOf(run)} tries again: attempt ${count(run.attempt)} of ${ATTEMPTS} is under way`,
-    failing(run, seen), detail(`Sums come late, and no row is lost. There is nothing to do if this attempt succeeds. If it fails for the same reason, end that cause. After attempt ${ATTEMPTS} the run ends as failed, and the next run begins an hour later.`),
-    guided("aggregation-failed"));
+    failing(run, seen), detail(`Sums come late, and no row is lost. There is nothing to do if this attempt succeeds. If it fails for the same reason, end that cause. After attempt ${ATTEMPTS} the run ends as failed, and the next run begins an hour later.`), guided("aggregation-failed"));
 }
 
 /** Say of a run without a result who discarded it or why it failed, and when the next one begins. */
@@ -94,8 +93,7 @@ function ended(run, found, seen) {
   const [discard, before] = [discardOf(run, found), failing(run, seen)];
   const words = discard ? `was discarded by ${who(discard.by)}` : "failed: its attempts are used up";
   return lead("warn", discard && !before ? "Nothing to do" : "Can wait until morning", `Run ${count(run.number)} of ${nameOf(run)} ${words}`,
-    detail(discard ? ["It was discarded ", ago(discard.at), `. The reason given: ${discard.why}.`] : `${capital(run.failure ?? "")}. First end this cause.`),
-    discard && before, discard && before ? detail("The next run may fail in the same way: first end this cause.") : null,
+    detail(discard ? ["It was discarded ", ago(discard.at), `. The reason given: ${discard.why}.`] : `${capital(run.failure ?? "")}. First end this cause.`), discard && before ? [before, detail("The next run may fail in the same way: first end this cause.")] : null,
     detail(`Its ${plural(commitsOf(run), "commit")} ${commitsOf(run) === 1 ? "is" : "are"} in no sum yet, and no row is lost. ${found.paused ? "The next run begins after the pause."
       : `After a run without a result the app waits an hour. The next run begins at about ${clock(Date.parse(run.closed_at) + REST_MS, false)}, or at once with “Take the next step now”.`}`),
     guided("aggregation-failed"));
