@@ -209,15 +209,15 @@ def test_the_audit_is_run_from_the_page_and_an_incomplete_one_shows_its_faults_a
     done = {"at": "2026-01-02T00:00:00Z", "balanced": False, "complete": False, "accounted": 9, "faults": [fault]}
     page.route("**/api/ledger/audit", lambda route: route.fulfill(json={**done, "partitions": [{"rows": None}]}))
     page.click("text=Look for events without an outcome")
-    page.click("text=Audit the ledger")
+    page.click("[aria-label=Audit] button:text-is('Audit the ledger')")
     page.wait_for_selector("text=a range is missing")
     for text in ("1 fault found.", "The time was over before all ranges"):
         assert page.locator(f"text={text}").count() == 1
     page.unroute("**/api/ledger/audit")
-    page.click("text=Audit the ledger")
+    page.click("[aria-label=Audit] button:text-is('Audit the ledger')")
     page.wait_for_selector("text=/each with one outcome/")
     page.check("section[aria-label=Audit] input")
-    page.click("text=Audit the ledger")
+    page.click("[aria-label=Audit] button:text-is('Audit the ledger')")
     page.wait_for_selector("#task-status .badge:text-is('done')")
     assert "16 of 16 partitions, no fault\n" in page.inner_text("main")
     page.wait_for_selector("table[aria-label=Partitions] .badge:text-is('balanced')")

@@ -84,7 +84,7 @@ def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
     assert run.rows(stored) == [(42, 1)]
     assert run.status()["ledger_balanced"] is True
     show(page, "#/ledger/9/5")
-    page.wait_for_selector("section[aria-label='Step by step'] li:has-text(', a replay, had ')")
+    page.wait_for_selector("section[aria-label='Step by step'] li:has-text(', a replay in one transaction, had ')")
     show(page, "#/letters/9/44")
     page.wait_for_selector("h1 .badge:has-text('discarded')")
 
@@ -323,7 +323,7 @@ def test_the_runs_are_listed_with_what_they_came_to_and_a_fault_of_the_quality_i
     page.click("button:text-is('Audit the rows of partition 3')")
     page.wait_for_selector("#task-status:has-text('1 of 1 partition, ')")
     show(page, "#/")
-    page.click("button:text-is('Run the audit with the rows')")
+    page.click("button:text-is('Audit the ledger and the rows')")
     page.wait_for_selector("#task-status:has-text(' of 16 partitions, ')")
     show(page, "#/runs/no-such-run")
     page.wait_for_selector("main .fault")
