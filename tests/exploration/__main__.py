@@ -41,7 +41,7 @@ def told(name: str) -> tuple[str, bool]:
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="make explore", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.exploration", description=__doc__)
     parser.add_argument("--only", default="", help="a part of the names of the configurations, or of the bugs")
     parser.add_argument("--faults", type=int, help="faults in one schedule, instead of those of the configuration")
     parser.add_argument("--stories", action="store_true", help="plant bugs, and print the shortest story of each")
@@ -49,6 +49,10 @@ def main(arguments: Iterable[str] | None = None) -> int:
     names = [name for name in (PLANTS if given.stories else CONFIGURATIONS) if given.only in name]
     if not names:
         parser.error(f"no name has {given.only!r}")
+    if given.faults is not None and given.faults < 0:
+        parser.error("--faults is a number of faults, so at least 0")
+    if given.stories and given.faults is not None:
+        parser.error("each planted bug has its own --faults")
     began = time.monotonic()
     if not given.stories:
         print(HEAD, flush=True)

@@ -1,18 +1,28 @@
 """The configurations that are explored: what was prepared, who works at once, and how many faults may come."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from core.errors import InfrastructureFault, RequestRefused, TaskOverlap, TooManyTasks
 from core.incarnations.next_incarnation import HubFits, StateDiffers
+from core.model.events import Event
 from core.store.database import StreamClosed
 from tests.exploration.explorer import Actor, Outside, Process
 from tests.exploration.world import DAY, FEW_TRIES, LEASE, LOG, NEXT_LOG, Hands, OneEndWorld, PurgedWorld, World
+from tests.fakes.builders import event
 
 OTHER = "other"  # a second consumer group of the hub
 FORGOTTEN = "one-1"  # the home that is erased
+OF_STATES = tuple(
+    event(number, body, key="one-1")
+    for number, body in enumerate(("home one-1 1", "bug one-1", *("look one-1", "home one-1 0", "look one-1") * 2))
+)
+OF_ORDER = tuple(  # the deployed version writes no row of event 3, so a replay opens its letter
+    event(number, body, key=body.split()[-1])
+    for number, body in enumerate(("home one-1 1", "bug one-1", "quiet", "reading one-3", "double one-3", "look one-1"))
+)
 KNOWN = (HubFits, RequestRefused, StateDiffers, StreamClosed, TaskOverlap, TooManyTasks)  # told to the person who asked
 
 
@@ -40,13 +50,13 @@ def _actor(world: World, name: str, act: Callable[[Hands], object]) -> Actor:
     return work
 
 
-def owner(first: int, last: int, tries: int = 2) -> Callable[[Hands], object]:
+def owner(first: int, last: int, tries: int = 2, log: Sequence[Event] = LOG) -> Callable[[Hands], object]:
     """An owner of the partition that has these numbers in hand. The host hands a batch over again that failed."""
 
     def act(hands: Hands) -> None:
         for retries in range(tries):
             try:
-                hands.deliver(LOG[first : last + 1], retries)
+                hands.deliver(log[first : last + 1], retries)
                 break
             except InfrastructureFault:
                 if retries == tries - 1:
@@ -59,6 +69,12 @@ def remembering_owner(hands: Hands) -> None:
     """An owner that gets one batch after the other: it remembers the partition from the first."""
     owner(2, 3)(hands)
     owner(4, 5)(hands)
+
+
+def owner_of_states(hands: Hands) -> None:
+    """An owner that remembers a state, which the second batch changes, and the third one needs."""
+    for first, last in ((2, 2), (3, 3), (4, 5)):
+        owner(first, last, log=OF_STATES)(hands)
 
 
 def next_owner(hands: Hands) -> None:
@@ -131,10 +147,28 @@ def world_of(
     the deployed version mends. With the open replay of them all, or with further lives of the hub."""
     policy = replace(FEW_TRIES, order="hold_key") if by_key else FEW_TRIES
     world = World(LOG[:6], *[NEXT_LOG] * (lives - 1), policy=policy, subjects=(FORGOTTEN,) if erases else ())
-    world.hands.deliver(LOG[:committed])
+    if committed:
+        world.hands.deliver(LOG[:committed])
     world.alone.advance(LEASE)
     if replay:
         world.hands.ask_replay()
+    return world
+
+
+def of_order() -> World:
+    """Return a world in the order of keys, with an open replay of four events. The fifth has the key of the fourth."""
+    world = World(OF_ORDER, policy=replace(FEW_TRIES, order="hold_key"))
+    world.hands.deliver(OF_ORDER[:4])
+    world.alone.advance(LEASE)
+    world.hands.ask_replay()
+    return world
+
+
+def of_states() -> World:
+    """Return a world whose events change a state that others need. The first two are committed."""
+    world = World(OF_STATES[:6])
+    world.hands.deliver(OF_STATES[:2])
+    world.alone.advance(LEASE)
     return world
 
 
@@ -172,6 +206,12 @@ CONFIGURATIONS = {
     "an owner that remembers, and a second one": Configuration(
         world_of, {"owner 1": remembering_owner, "owner 2": owner(2, 4)}, 2, quick=1
     ),
+    "an owner that remembers states, and a second one": Configuration(
+        of_states, {"owner 1": owner_of_states, "owner 2": owner(3, 4, log=OF_STATES)}, 1, quick=0
+    ),
+    "two owners of a new partition": Configuration(
+        partial(world_of, 0), {"owner 1": owner(0, 2), "owner 2": owner(1, 3)}, 0, quick=0
+    ),
     "batch beside retry": Configuration(partial(world_of, 4), {"owner": owner(3, 5), "keeper": keeper}, 2, quick=1),
     "batch beside retry, in the order of keys": Configuration(
         partial(world_of, 4, by_key=True), {"owner": owner(3, 5), "keeper": keeper}, 2, quick=0
@@ -190,6 +230,9 @@ CONFIGURATIONS = {
     ),
     "two drivers of a replay of two pieces": Configuration(
         partial(world_of, 4, replay=True), {"driver 1": driver, "driver 2": driver}, 0
+    ),
+    "batch beside replay, in the order of keys": Configuration(
+        of_order, {"owner": owner(3, 5, log=OF_ORDER), "driver": driver}, 0, quick=0
     ),
     "healing beside a batch": Configuration(world_of, {"timer": healer, "owner": owner(4, 5)}, 2, quick=1),
     "erasure beside batch and retry": Configuration(

@@ -28,7 +28,14 @@ from typing import Any, Literal, NamedTuple
 
 from greenlet import getcurrent, greenlet
 
-from core.errors import CommitOutcomeUnknown, DataRefused, HubUnreachable, InfrastructureFault, StoreUnavailable
+from core.errors import (
+    CommitOutcomeUnknown,
+    DataRefused,
+    HubUnreachable,
+    InfrastructureFault,
+    StoreUnavailable,
+    StreamIncarnationChanged,
+)
 from core.store.columns import instant_text
 from core.store.script import Named, Outcome, Script
 from core.store.sqlite.database import STORE_TIME, SqliteDatabase
@@ -41,6 +48,7 @@ WRITES = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
 TASKS = frozenset({"task", "task_part"})
 OF_ONE_TASK = ("advance_part", "advance_replay", "end_task", "find_task", "hold_task", "move_task", "read_parts")
 FENCED = ("open_checkpoint", "advance_checkpoint")  # how transactions begin that a fence keeps apart
+OF_RECREATION = (HubUnreachable, StreamIncarnationChanged)  # faults that come where a hub is recreated meanwhile
 FAILS, LOST, UNANSWERED, DIES = "fails", "is lost", "is not answered", "dies"
 FAULTS = {
     "ask": (FAILS, DIES),
@@ -48,6 +56,7 @@ FAULTS = {
     "rehearse": (FAILS, DIES),
     "run": (FAILS, LOST, UNANSWERED, DIES),  # nothing is written; so too, but unknown; written, but unknown
     "outside": (),
+    "begin": (),
 }
 
 
@@ -157,30 +166,42 @@ def savepoint(connection: sqlite3.Connection) -> Iterator[Callable[[], None]]:
 @dataclass(frozen=True, eq=False)
 class Turn:
     """The next act of a process: a read of the tables, a transaction, a rehearsal, a read of the hub, or a change of
-    what is outside. A transaction has its script."""
+    what is outside. Its first act is to begin. A transaction has its script."""
 
-    kind: Literal["ask", "run", "rehearse", "hub", "outside"]
+    kind: Literal["ask", "run", "rehearse", "hub", "outside", "begin"]
     name: str
     make: Callable[[], Any]
     reads: Callable[[], frozenset[str]] = frozenset
     script: Script | None = None
 
+    def is_like(self, other: "Turn") -> bool:
+        """Return True for a turn that does the same."""
+        own, others = (() if one.script is None else one.script.steps for one in (self, other))
+        return (self.kind, self.name) == (other.kind, other.name) and [
+            (step.statement, step.values, step.many) for step in own
+        ] == [(step.statement, step.values, step.many) for step in others]
+
 
 class Ended(NamedTuple):
-    """A process that has ended, and how."""
+    """A process that has ended, and how. `failed`: with a fault that comes of the database or of another process."""
 
     word: str
+    failed: bool = False
 
 
 class Process:
     """A process as its actor sees it: the Database of its calls, its time, and a hand on the hub.
 
-    Its time is that of its last answer. So all that the actor does follows from its answers.
+    Its time is that of its last answer, at first that when it begins. So all that the actor does follows from its
+    answers.
     """
 
     def __init__(self, database: NestedDatabase) -> None:
         self.clock, self.is_dead, self._database = FakeClock(), False, database
-        self.clock.advance(database.outside.seconds)
+
+    def begin(self) -> None:
+        """Learn the time."""
+        self._take(Turn("begin", "begins", lambda: None, lambda: OF_OUTSIDE))
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
         database = self._database
@@ -380,9 +401,10 @@ class Search:
         """Return the moves that have to be tried in a state: all, or those of one process whose turn only reads what no
         other process may still write."""
         working = {at: one.next for at, one in enumerate(state.locals) if isinstance(one.next, Turn)}
-        for at, turn in working.items() if self.is_reduced else ():
+        begins_first = sorted(working.items(), key=lambda one: one[1].kind != "begin")
+        for at, turn in begins_first if self.is_reduced else ():
             others = set[str]().union(*(self._writes[other] for other in working if other != at))
-            if turn.kind in ("ask", "hub") and not _meet(turn.reads(), others):
+            if turn.kind in ("ask", "hub", "begin") and not _meet(OF_OUTSIDE | turn.reads(), others):  # it has its time
                 working = {at: turn}
                 break
         return [
@@ -409,6 +431,8 @@ class Search:
                 )
             tables = self._rehashed(at, turn, tables)
             after = self._told(at, local, (*local.answers, (answer, self._database.outside.seconds)), path)
+            if isinstance(after.next, Ended) and after.next.failed and not fault and state.faults == self._faults:
+                raise Violation(path, f"{self._names[at]} {after.next.word}, although there was no fault")
         if tables != state.tables:
             self._check(self._promise.at_each, (tables, self._database.outside.life), self._database.outside, path)
             self.found.tables = len(self.checked)
@@ -432,7 +456,7 @@ class Search:
 
     def _told(self, at: int, before: Local, answers: Answers, path: tuple[str, ...]) -> Local:
         """Return where a process is after one more answer. Raises Violation if it ended with an unknown error."""
-        digest = blake2b(before.digest + repr(answers[-1:]).encode(), digest_size=16).digest()
+        digest = _digest_of(before.digest, answers[-1:])
         following = self._next.get((at, digest))
         if following is None:
             following = self._next[at, digest] = self._continued(at, before.digest, digest, answers)
@@ -449,10 +473,12 @@ class Search:
             self._end(process, body)
             process = Process(self._database)
             body = greenlet(partial(_worked, self._actors[at], process))
-            following = body.switch()
+            following, told = body.switch(), _digest_of(b"", ())
             for answer in answers:
-                assert isinstance(following, Turn), "a process does different things after the same answers"
-                following = body.switch(answer)
+                known = self._next[at, told]
+                is_same = isinstance(following, Turn) and isinstance(known, Turn) and following.is_like(known)
+                assert is_same, ("a process does different things after the same answers", following, known)
+                following, told = body.switch(answer), _digest_of(told, (answer,))
         if isinstance(following, Turn):
             self._live[at] = digest, process, body
         assert isinstance(following, Turn | Ended | _Broke)
@@ -496,11 +522,16 @@ class Search:
 
     def _does(self, turn: Turn) -> str:
         """Return what a turn does, in words."""
-        if turn.kind in ("hub", "outside"):
+        if turn.kind in ("hub", "outside", "begin"):
             return turn.name
         first, *_ = turn.name.split(", ")
         purpose = re.split(r"[.:;]", self._database.purpose_of(first))[0]
         return f"{purpose[:1].lower()}{purpose[1:]} ({turn.name})" if purpose else turn.name
+
+
+def _digest_of(before: bytes, answer: Answers) -> bytes:
+    """Return a hash of the answers of a process, from that of all but the last one."""
+    return blake2b(before + repr(answer).encode(), digest_size=16).digest()
 
 
 def _meet(reads: frozenset[str], writes: set[str]) -> bool:
@@ -523,11 +554,12 @@ def shortest(search: Search) -> Violation | None:
 
 def _worked(actor: Actor, process: Process) -> Ended | _Broke:
     try:
+        process.begin()
         said = actor(process)
     except Killed:
         return Ended("died")
     except InfrastructureFault as fault:
-        return Ended(f"failed: {type(fault).__name__}")
+        return Ended(f"failed: {type(fault).__name__}", failed=not isinstance(fault, OF_RECREATION))
     except Exception as error:  # noqa: BLE001 - the search names the schedule
         return _Broke(error)
     return Ended(f"done: {said}" if said else "done")

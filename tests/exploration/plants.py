@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from pytest import MonkeyPatch
 
-from core.model.commits import PartitionState, Settled
-from core.settle.partition_store import Partitions
+from core.model.commits import BatchCommit, PartitionState, Settled
+from core.settle.partition_store import Partitions, batch_script
+from core.store.memory import Memory
 from core.store.script import OfRows, Script
 from tests.exploration.configurations import CONFIGURATIONS
 from tests.exploration.explorer import NestedDatabase, Search, Violation, shortest
@@ -50,6 +51,23 @@ def _guard_off_by_one(_: NestedDatabase, patch: MonkeyPatch) -> None:
     patch.setattr(PartitionState, "next_number", property(next_number))
 
 
+def _keep_after_conflict(_: NestedDatabase, patch: MonkeyPatch) -> None:
+    """Remember the state of a partition although its commit was refused."""
+
+    def commit_batch(self: Partitions, commit: BatchCommit) -> int:
+        number = self.write(batch_script(commit), commit.settled)
+        if self._memory:
+            self._memory.remember(commit.state_after(number))
+        return number
+
+    patch.setattr(Partitions, "commit_batch", commit_batch)
+
+
+def _keep_states(_: NestedDatabase, patch: MonkeyPatch) -> None:
+    """Remember the states that a commit overwrites."""
+    patch.setattr(Memory, "forget_states_of", lambda memory, settled: None)
+
+
 OWNERS, KEEPERS = "two owners with an overlap", "two keepers, and a lease that ends"
 PLANTS = {
     "the compare-and-set is left out": Plant(
@@ -58,6 +76,15 @@ PLANTS = {
     "the fence comes after the write": Plant(OWNERS, 0, _fence_late),
     "the guard is off by one": Plant(OWNERS, 0, _guard_off_by_one),
     "the totals are added twice": Plant(OWNERS, 0, _text("advance_checkpoint", "+ :written", "+ 2 * :written")),
+    "a state of a partition is remembered after a conflict": Plant(
+        "an owner that remembers, and a second one", 0, _keep_after_conflict
+    ),
+    "a state is remembered that a commit overwrites": Plant(
+        "an owner that remembers states, and a second one", 0, _keep_states
+    ),
+    "a batch does not see that a replay opened a letter": Plant(
+        "batch beside replay, in the order of keys", 0, _text("stay_in_order", "l.kind = 'replay'", "l.kind = ''")
+    ),
     "a lease is not looked at": Plant(KEEPERS, 0, _text("claim_letters", "d.due_at <= :claimed_at", "d.due_at >= ''")),
     "a claim begins twice": Plant(KEEPERS, 0, _text("begin_chunk", " AND claimed_by IN (:claimed_by, :run)")),
     "a retry settles letters that its claim has lost": Plant(

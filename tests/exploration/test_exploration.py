@@ -7,7 +7,10 @@ from tests.exploration.explorer import Found, Search
 from tests.exploration.plants import PLANTS, story
 
 QUICK = {name: one.quick for name, one in CONFIGURATIONS.items() if one.quick is not None}
-LONG = ("the guard is off by one", "a second driver repeats a piece", "a commit goes to a closed stream")  # 3 to 10 s
+LONG = (  # 3 to 10 s
+    *("the guard is off by one", "a second driver repeats a piece", "a commit goes to a closed stream"),
+    "a batch does not see that a replay opened a letter",
+)
 
 
 def search_of(name: str, faults: int) -> Search:
@@ -31,7 +34,13 @@ def test_a_planted_bug_has_a_story(name: str) -> None:
     assert str(violation).splitlines()[-1].strip() == violation.broken.splitlines()[-1].strip()
 
 
-@pytest.mark.parametrize("name", ["two owners with an overlap", "batch beside retry", "healing beside a batch"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("two owners with an overlap", "batch beside retry", "healing beside a batch"),
+        pytest.param("retry beside discard, and a lease that ends", marks=pytest.mark.slow),
+    ],
+)
 def test_turns_that_are_not_exchanged_hide_nothing(name: str) -> None:
     """The reduced search and the whole one come to the same tables, and to the same ends."""
     met: list[tuple[Found, set[object]]] = []

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from sqlite3 import Connection
+from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
@@ -47,7 +48,7 @@ from tests.fakes.replaying import order, request_replay
 from tests.fakes.store import Store
 from tests.simulation.deployments import TRANSFORMS
 from tests.simulation.oracle import Forgotten, Truth, check
-from tests.simulation.watch import WatchedStore, steady_tables
+from tests.simulation.watch import KeyOrderWatch, WatchedStore, steady_tables
 
 FIRST, SECOND = TRANSFORMS[0], TRANSFORMS[1]
 DAY = 86_400.0  # seconds
@@ -61,6 +62,11 @@ NEXT_LOG = tuple(
 )
 FEW_TRIES = LetterPolicy(Backoff(attempts=2), chunk=3, fan_out=2)
 STOPS = "SELECT reason, detail FROM partition_stop JOIN event_stream USING (stream_id) WHERE closed_at IS NULL"
+IN_THE_WAY = (  # exhausted letters that keep later ones of their key
+    "SELECT DISTINCT o.sequence_number FROM event_hub_dead_letter AS o JOIN event_hub_dead_letter AS h"
+    " ON (h.stream_id, h.partition_id, h.held_behind) = (o.stream_id, o.partition_id, o.sequence_number)"
+    " WHERE o.status = 'exhausted' AND h.status = 'held'"
+)
 MOST_TURNS = 40  # of the way to rest
 
 
@@ -219,9 +225,18 @@ class World:
         self.policy, self.subjects = policy, tuple(subjects)
         self.watched = WatchedStore()
         self.database = NestedDatabase(self.watched._connection)
+        if policy.order == "hold_key":
+            self._watch_order()
         self.alone = Alone(self.database)
         self.hands = Hands(self, self.alone, "the one who prepares")
         self.promise = Promise(self.check_each, self.check_end)
+
+    def _watch_order(self) -> None:
+        """Check at each commit that the events of a partition key go in order."""
+        (hub,), unwatched = self.lives, self.database
+        plain: Any = SimpleNamespace(ask=unwatched.ask, run=unwatched.run, close=unwatched.close)
+        watch = KeyOrderWatch(plain, self.watched.sql, lambda _, id, number: hub.held[id][number].key)
+        self.database.run = watch.run  # type: ignore[method-assign]
 
     def truths(self, is_at_rest: bool) -> list[Truth]:
         found = self.watched.sql("SELECT stream_id, hub_created_at, closed_at, consumer_group FROM event_stream")
@@ -284,6 +299,9 @@ class World:
         if any(reason == "incarnation" for reason, _ in self.watched.sql(STOPS)):
             with suppress(HubFits):
                 hands.succeed()
+            return False
+        if found := self.watched.sql(IN_THE_WAY):  # a person settles them
+            hands.discard(*(number for (number,) in found))
             return False
         open_work = "SELECT 1 FROM task WHERE status IN ('planned', 'running', 'paused')"
         return not self.watched.sql(open_work) and next_due_at(hands.keeper) is None
