@@ -29,6 +29,7 @@ from typing import Any, Literal, NamedTuple
 from greenlet import getcurrent, greenlet
 
 from core.errors import (
+    BatchRefused,
     CommitOutcomeUnknown,
     DataRefused,
     HubUnreachable,
@@ -48,7 +49,7 @@ WRITES = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
 TASKS = frozenset({"task", "task_part"})
 OF_ONE_TASK = ("advance_part", "advance_replay", "end_task", "find_task", "hold_task", "move_task", "read_parts")
 FENCED = ("open_checkpoint", "advance_checkpoint")  # how transactions begin that a fence keeps apart
-OF_RECREATION = (HubUnreachable, StreamIncarnationChanged)  # faults that come where a hub is recreated meanwhile
+OF_RECREATION = (BatchRefused, HubUnreachable, StreamIncarnationChanged)  # they come where a hub is recreated
 FAILS, LOST, UNANSWERED, DIES = "fails", "is lost", "is not answered", "dies"
 FAULTS = {
     "ask": (FAILS, DIES),
