@@ -1,6 +1,6 @@
-"""`python -m tests.exploration`: search every configuration to its end, and print what each search met.
+"""`python -m tests.exploration`: search every configuration to its end, and print the counts of each search.
 
-With `--stories` it plants bugs one after the other, and prints the shortest schedule of each.
+With `--stories`, plant one bug after the other, and print the shortest schedule that shows it.
 """
 
 import argparse

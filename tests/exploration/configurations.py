@@ -1,4 +1,4 @@
-"""The configurations that are explored: what was prepared, who works at once, and how many faults may come."""
+"""The configurations that are explored: a prepared world, the processes in it, and the number of faults."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,24 +11,19 @@ from core.model.events import Event
 from core.store.database import StreamClosed
 from tests.exploration.explorer import Actor, Outside, Process
 from tests.exploration.world import DAY, FEW_TRIES, LEASE, LOG, NEXT_LOG, Hands, OneEndWorld, PurgedWorld, World
-from tests.fakes.builders import event
+from tests.fakes.erasing import events_of
 
 OTHER = "other"  # a second consumer group of the hub
 FORGOTTEN = "one-1"  # the home that is erased
-OF_STATES = tuple(
-    event(number, body, key="one-1")
-    for number, body in enumerate(("home one-1 1", "bug one-1", *("look one-1", "home one-1 0", "look one-1") * 2))
-)
-OF_ORDER = tuple(  # the deployed version writes no row of event 3, so a replay opens its letter
-    event(number, body, key=body.split()[-1])
-    for number, body in enumerate(("home one-1 1", "bug one-1", "quiet", "reading one-3", "double one-3", "look one-1"))
-)
+OF_STATES = tuple(events_of("home one-1 1", "bug one-1", *("look one-1", "home one-1 0") * 2))
+# The deployed version writes no row of event 3, so a replay opens its letter.
+OF_ORDER = tuple(events_of("home one-1 1", "bug one-1", "quiet", "reading one-3", "double one-3", "look one-1"))
 KNOWN = (HubFits, RequestRefused, StateDiffers, StreamClosed, TaskOverlap, TooManyTasks)  # told to the person who asked
 
 
 class Configuration(NamedTuple):
-    """`prepare` makes the world. `acts` are the processes, by name. At most so many `faults` come in one schedule, in
-    `make test` at most `quick` (None: it is left to `make explore`)."""
+    """`prepare` makes the world. `acts` are the processes, by name. A schedule has at most so many `faults`. `make
+    test` searches with `quick` faults, and leaves the configuration out where `quick` is None."""
 
     prepare: Callable[[], World]
     acts: Mapping[str, Callable[[Hands], object]]
@@ -51,7 +46,7 @@ def _actor(world: World, name: str, act: Callable[[Hands], object]) -> Actor:
 
 
 def owner(first: int, last: int, tries: int = 2, log: Sequence[Event] = LOG) -> Callable[[Hands], object]:
-    """An owner of the partition that has these numbers in hand. The host hands a batch over again that failed."""
+    """An owner of the partition with a batch of these numbers. The host delivers a failed batch again."""
 
     def act(hands: Hands) -> None:
         for retries in range(tries):
@@ -72,7 +67,7 @@ def remembering_owner(hands: Hands) -> None:
 
 
 def owner_of_states(hands: Hands) -> None:
-    """An owner that remembers a state, which the second batch changes, and the third one needs."""
+    """An owner with three batches: it remembers a state from the first, the second sets it, the third reads it."""
     for first, last in ((2, 2), (3, 3), (4, 5)):
         owner(first, last, log=OF_STATES)(hands)
 
@@ -80,10 +75,6 @@ def owner_of_states(hands: Hands) -> None:
 def next_owner(hands: Hands) -> None:
     """An owner that has the first events of the hub's next life in hand."""
     hands.deliver(NEXT_LOG[:2])
-
-
-def keeper(hands: Hands) -> None:
-    hands.retry()
 
 
 def discarder(hands: Hands) -> None:
@@ -127,48 +118,29 @@ def recreation(hands: Hands) -> None:
     hands.process.change_outside("the hub is recreated", Outside(2 * LEASE, life=1))
 
 
-def healer(hands: Hands) -> None:
-    hands.heal()
-
-
-def successor(hands: Hands) -> None:
-    hands.succeed()
-
-
 def time(hands: Hands) -> None:
-    """Time that passes: every lease that began before has ended."""
+    """Let so much time pass that every lease has ended."""
     hands.process.change_outside("every lease ends", Outside(hands.process.clock.seconds + LEASE))
 
 
 def world_of(
-    committed: int = 2, *, replay: bool = False, lives: int = 1, by_key: bool = False, erases: bool = False
+    committed: int = 2,
+    log: Sequence[Event] = LOG[:6],
+    *,
+    replay: bool = False,
+    lives: int = 1,
+    by_key: bool = False,
+    erases: bool = False,
 ) -> World:
-    """Return a world with so many committed events of six. After a lease their letters are due: event 1 is a bug that
-    the deployed version mends. With the open replay of them all, or with further lives of the hub."""
+    """Return a world in which the first `committed` events of a log are committed, and a hub with so many `lives`. The
+    letters are due. Event 1 meets a bug that the next version mends. `replay`: a replay of all of them is open."""
     policy = replace(FEW_TRIES, order="hold_key") if by_key else FEW_TRIES
-    world = World(LOG[:6], *[NEXT_LOG] * (lives - 1), policy=policy, subjects=(FORGOTTEN,) if erases else ())
+    world = World(log, *[NEXT_LOG] * (lives - 1), policy=policy, subjects=(FORGOTTEN,) if erases else ())
     if committed:
-        world.hands.deliver(LOG[:committed])
+        world.hands.deliver(log[:committed])
     world.alone.advance(LEASE)
     if replay:
         world.hands.ask_replay()
-    return world
-
-
-def of_order() -> World:
-    """Return a world in the order of keys, with an open replay of four events. The fifth has the key of the fourth."""
-    world = World(OF_ORDER, policy=replace(FEW_TRIES, order="hold_key"))
-    world.hands.deliver(OF_ORDER[:4])
-    world.alone.advance(LEASE)
-    world.hands.ask_replay()
-    return world
-
-
-def of_states() -> World:
-    """Return a world whose events change a state that others need. The first two are committed."""
-    world = World(OF_STATES[:6])
-    world.hands.deliver(OF_STATES[:2])
-    world.alone.advance(LEASE)
     return world
 
 
@@ -207,23 +179,25 @@ CONFIGURATIONS = {
         world_of, {"owner 1": remembering_owner, "owner 2": owner(2, 4)}, 2, quick=1
     ),
     "an owner that remembers states, and a second one": Configuration(
-        of_states, {"owner 1": owner_of_states, "owner 2": owner(3, 4, log=OF_STATES)}, 1, quick=0
+        partial(world_of, 2, OF_STATES), {"owner 1": owner_of_states, "owner 2": owner(3, 4, log=OF_STATES)}, 1, quick=0
     ),
     "two owners of a new partition": Configuration(
         partial(world_of, 0), {"owner 1": owner(0, 2), "owner 2": owner(1, 3)}, 0, quick=0
     ),
-    "batch beside retry": Configuration(partial(world_of, 4), {"owner": owner(3, 5), "keeper": keeper}, 2, quick=1),
+    "batch beside retry": Configuration(
+        partial(world_of, 4), {"owner": owner(3, 5), "keeper": Hands.retry}, 2, quick=1
+    ),
     "batch beside retry, in the order of keys": Configuration(
-        partial(world_of, 4, by_key=True), {"owner": owner(3, 5), "keeper": keeper}, 2, quick=0
+        partial(world_of, 4, by_key=True), {"owner": owner(3, 5), "keeper": Hands.retry}, 2, quick=0
     ),
     "two keepers, and a lease that ends": Configuration(
-        partial(world_of, 4), {"keeper 1": keeper, "keeper 2": keeper, "time": time}, 1, quick=0
+        partial(world_of, 4), {"keeper 1": Hands.retry, "keeper 2": Hands.retry, "time": time}, 1, quick=0
     ),
     "retry beside discard, and a lease that ends": Configuration(
-        partial(world_of, 4), {"keeper": keeper, "operator": discarder, "time": time}, 1, quick=0
+        partial(world_of, 4), {"keeper": Hands.retry, "operator": discarder, "time": time}, 1, quick=0
     ),
     "batch beside replay and retry": Configuration(
-        partial(world_of, 4, replay=True), {"owner": owner(3, 5), "driver": driver, "keeper": keeper}, 1, quick=0
+        partial(world_of, 4, replay=True), {"owner": owner(3, 5), "driver": driver, "keeper": Hands.retry}, 1, quick=0
     ),
     "two drivers of a replay of one piece": Configuration(
         partial(world_of, 2, replay=True), {"driver 1": driver, "driver 2": driver}, 1, quick=0
@@ -232,11 +206,14 @@ CONFIGURATIONS = {
         partial(world_of, 4, replay=True), {"driver 1": driver, "driver 2": driver}, 0
     ),
     "batch beside replay, in the order of keys": Configuration(
-        of_order, {"owner": owner(3, 5, log=OF_ORDER), "driver": driver}, 0, quick=0
+        partial(world_of, 4, OF_ORDER, replay=True, by_key=True),
+        {"owner": owner(3, 5, log=OF_ORDER), "driver": driver},
+        0,
+        quick=0,
     ),
-    "healing beside a batch": Configuration(world_of, {"timer": healer, "owner": owner(4, 5)}, 2, quick=1),
+    "healing beside a batch": Configuration(world_of, {"timer": Hands.heal, "owner": owner(4, 5)}, 2, quick=1),
     "erasure beside batch and retry": Configuration(
-        partial(world_of, 4, erases=True), {"officer": eraser, "owner": owner(3, 5, tries=1), "keeper": keeper}, 1
+        partial(world_of, 4, erases=True), {"officer": eraser, "owner": owner(3, 5, tries=1), "keeper": Hands.retry}, 1
     ),
     "erasure beside replay": Configuration(
         partial(world_of, 4, erases=True), {"officer": eraser, "operator": replayer}, 1, quick=0
@@ -245,7 +222,7 @@ CONFIGURATIONS = {
         partial(world_of, 2, erases=True), {"officer": eraser, "owner": owner(2, 2, tries=1), "operator": replayer}, 0
     ),
     "erasure beside retry and replay": Configuration(
-        partial(world_of, 2, erases=True), {"officer": eraser, "keeper": keeper, "operator": replayer}, 0
+        partial(world_of, 2, erases=True), {"officer": eraser, "keeper": Hands.retry, "operator": replayer}, 0
     ),
     "erasure beside the batch of another stream": Configuration(
         of_two_streams, {"officer": eraser, "owner": owner_of_other}, 1, quick=0
@@ -263,18 +240,18 @@ CONFIGURATIONS = {
     "purge beside audit": Configuration(of_old, {"purge": purger, "auditor": auditor}, 0),
     "next incarnation beside batch and retry": Configuration(
         partial(world_of, 4, lives=2),
-        {"hub": recreation, "operator": successor, "owner": owner(3, 5, tries=1), "keeper": keeper},
+        {"hub": recreation, "operator": Hands.succeed, "owner": owner(3, 5, tries=1), "keeper": Hands.retry},
         0,
     ),
     "next incarnation beside replay": Configuration(
-        partial(world_of, 4, lives=2, replay=True), {"hub": recreation, "operator": successor, "driver": driver}, 1
+        partial(world_of, 4, lives=2, replay=True), {"hub": recreation, "operator": Hands.succeed, "driver": driver}, 1
     ),
     "next incarnation beside erasure": Configuration(
-        partial(world_of, 4, lives=2, erases=True), {"hub": recreation, "operator": successor, "officer": eraser}, 0
+        partial(world_of, 4, lives=2, erases=True), {"hub": recreation, "operator": Hands.succeed, "officer": eraser}, 0
     ),
     "next incarnation beside the batches of both hubs": Configuration(
         partial(world_of, 4, lives=2),
-        {"hub": recreation, "operator": successor, "owner": owner(4, 5, tries=1), "next owner": next_owner},
+        {"hub": recreation, "operator": Hands.succeed, "owner": owner(4, 5, tries=1), "next owner": next_owner},
         0,
     ),
 }

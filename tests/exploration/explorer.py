@@ -1,15 +1,17 @@
-"""Every schedule of a few processes over the real core, on SQLite in memory: a complete search within stated bounds.
+"""A complete search, within stated bounds, of all schedules of a few processes over the real core on SQLite.
 
 A process runs the product's own code in a greenlet. Each call of its Database, and each read of the hub, is a turn: the
-process stops before it, and any other process may go on. A turn may also fail, lose its answer, or be the end of its
-process, as often as the bounds of the search allow. The search goes depth first. It takes one turn of one process at a
-time, inside a savepoint, and rolls it back to take the next one.
+process stops before it, and any other process may go on. A turn may also fail, lose its answer, or end its process, as
+often as the bounds of the search allow. The search goes depth first. It takes one turn of one process in a savepoint,
+searches on from there, and rolls the savepoint back to take a different turn.
 
-What a process does next depends only on the answers that it had, so a state of the search is the tables, the answers of
-each process that still works, and the faults that are left. A state that was met before is not searched again.
+The answers that a process has had decide what it does next. So a state of the search consists of the tables, the
+answers of each process that still works, and the faults that may still come. The search skips a state that it has met
+before.
 
-Two turns are not exchanged where their order cannot matter: a read of tables that no other process writes is taken at
-once. The search learns which process writes which table, and begins again whenever it learns of one more.
+The search does not try both orders of two turns where the order cannot matter: it takes a read at once if no other
+process writes the tables. The search learns which process writes which table. When it learns of one more, it begins
+again.
 """
 
 import json
@@ -30,11 +32,9 @@ from greenlet import getcurrent, greenlet
 
 from core.errors import (
     BatchRefused,
-    CommitOutcomeUnknown,
     DataRefused,
     HubUnreachable,
     InfrastructureFault,
-    StoreUnavailable,
     StreamIncarnationChanged,
 )
 from core.store.columns import instant_text
@@ -42,27 +42,28 @@ from core.store.script import Named, Outcome, Script
 from core.store.sqlite.database import STORE_TIME, SqliteDatabase
 from tests.fakes.builders import FakeClock
 from tests.fakes.faulty_database import Killed
+from tests.simulation.trouble import COMMITTED, DEATH_BEFORE, NOT_COMMITTED, NOT_REACHED, Fault
 
 OUTSIDE = "outside"  # the hub and the time, as if they were a table
 OF_OUTSIDE = frozenset({OUTSIDE})
 WRITES = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
 TASKS = frozenset({"task", "task_part"})
 OF_ONE_TASK = ("advance_part", "advance_replay", "end_task", "find_task", "hold_task", "move_task", "read_parts")
-FENCED = ("open_checkpoint", "advance_checkpoint")  # how transactions begin that a fence keeps apart
-OF_RECREATION = (BatchRefused, HubUnreachable, StreamIncarnationChanged)  # they come where a hub is recreated
-FAILS, LOST, UNANSWERED, DIES = "fails", "is lost", "is not answered", "dies"
-FAULTS = {
-    "ask": (FAILS, DIES),
-    "hub": (FAILS, DIES),
-    "rehearse": (FAILS, DIES),
-    "run": (FAILS, LOST, UNANSWERED, DIES),  # nothing is written; so too, but unknown; written, but unknown
+FENCED = ("open_checkpoint", "advance_checkpoint")  # the first statement of a batch: of two rivals one is refused there
+OF_RECREATION = (BatchRefused, HubUnreachable, StreamIncarnationChanged)  # faults of a recreated hub
+OF_THE_HUB = Fault("hub: unreachable", "before", HubUnreachable)
+FAULTS: dict[str, tuple[Fault, ...]] = {  # of a turn, by its kind
+    "ask": (NOT_REACHED, DEATH_BEFORE),
+    "hub": (OF_THE_HUB, DEATH_BEFORE),
+    "rehearse": (NOT_REACHED, DEATH_BEFORE),
+    "run": (NOT_REACHED, NOT_COMMITTED, COMMITTED, DEATH_BEFORE),
     "outside": (),
     "begin": (),
 }
 
 
 class Anything(dict[str, Any]):
-    """Values of a statement that is only looked at."""
+    """Values for a statement that is planned, and never run."""
 
     def __missing__(self, name: str) -> None:
         return None
@@ -92,7 +93,7 @@ class NestedDatabase(SqliteDatabase):
         return clock.now()
 
     def purpose_of(self, statement: str) -> str:
-        """Return what a named statement is for, in the words of its file. One that is built has none."""
+        """Return the purpose of a statement, as its file has it. A statement that code builds has none."""
         found = self._queries.get(statement)
         return found.purpose if found else ""
 
@@ -130,7 +131,8 @@ class NestedDatabase(SqliteDatabase):
         return self._known[text]
 
     def touched_by(self, statement: Named, values: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str]]:
-        """Return what a statement reads and what it writes: tables, or of the tables of tasks only one task's rows."""
+        """Return what a statement reads and what it writes, as names of tables. Of a statement about one task, a name
+        has the task's id too, because it touches no row of another task."""
         reads, writes = self.tables_of(statement, values)
         if statement not in OF_ONE_TASK:
             return reads, writes
@@ -153,7 +155,7 @@ class NestedDatabase(SqliteDatabase):
 
 @contextmanager
 def savepoint(connection: sqlite3.Connection) -> Iterator[Callable[[], None]]:
-    """Roll back what the block changes, unless it calls what it is given."""
+    """Roll back the changes of the block, unless the block calls the function that it gets."""
     kept: list[bool] = []
     connection.execute("SAVEPOINT one")
     try:
@@ -166,8 +168,8 @@ def savepoint(connection: sqlite3.Connection) -> Iterator[Callable[[], None]]:
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """The next act of a process: a read of the tables, a transaction, a rehearsal, a read of the hub, or a change of
-    what is outside. Its first act is to begin. A transaction has its script."""
+    """The next act of a process: to begin, a read of the tables, a transaction, a rehearsal, a read of the hub, or a
+    change of the world outside. A transaction has its script."""
 
     kind: Literal["ask", "run", "rehearse", "hub", "outside", "begin"]
     name: str
@@ -177,24 +179,25 @@ class Turn:
 
     def is_like(self, other: "Turn") -> bool:
         """Return True for a turn that does the same."""
-        own, others = (() if one.script is None else one.script.steps for one in (self, other))
-        return (self.kind, self.name) == (other.kind, other.name) and [
-            (step.statement, step.values, step.many) for step in own
-        ] == [(step.statement, step.values, step.many) for step in others]
+        own, others = (
+            [(step.statement, step.values, step.many) for step in one.script.steps] if one.script else []
+            for one in (self, other)
+        )
+        return (self.kind, self.name, own) == (other.kind, other.name, others)
 
 
 class Ended(NamedTuple):
-    """A process that has ended, and how. `failed`: with a fault that comes of the database or of another process."""
+    """The end of a process, in a word. `failed`: the database or another process was the cause."""
 
     word: str
     failed: bool = False
 
 
 class Process:
-    """A process as its actor sees it: the Database of its calls, its time, and a hand on the hub.
+    """A process as its actor sees it: a Database, a clock and the hub.
 
-    Its time is that of its last answer, at first that when it begins. So all that the actor does follows from its
-    answers.
+    The clock shows the time of the last answer, and before it the time at which the process began. So the answers
+    decide all that the actor does.
     """
 
     def __init__(self, database: NestedDatabase) -> None:
@@ -246,13 +249,11 @@ class Process:
 
 
 Actor = Callable[[Process], object]
-
-
 Answers = tuple[tuple[Any, float], ...]  # each with its time, in seconds
 
 
 class Local(NamedTuple):
-    """Where a process is: its answers so far, a hash of them, and what it does next."""
+    """The state of a process: its answers so far, a hash of them, and its next turn or its end."""
 
     answers: Answers
     digest: bytes
@@ -281,7 +282,7 @@ class Move(NamedTuple):
 
     process: int
     turn: Turn
-    fault: str = ""
+    fault: Fault | None = None
 
 
 class Violation(AssertionError):
@@ -294,7 +295,7 @@ class Violation(AssertionError):
 
 @dataclass
 class Found:
-    """The counts of a search. `schedules` counts the complete ones that differ in the order of turns that matter."""
+    """The counts of a search. `schedules` are complete ones, one for each order of turns that can matter."""
 
     states: int = 0
     turns: int = 0
@@ -306,26 +307,26 @@ class Found:
 
 @dataclass(frozen=True)
 class Promise:
-    """The promise: `at_each` checks any tables that a schedule comes to, `at_end` those that it ends with, which it may
-    change. Both raise AssertionError."""
+    """The promise. `at_each` checks the tables after each change. `at_end` checks them when all processes have ended,
+    and may change them. Both raise AssertionError."""
 
     at_each: Callable[[Outside], object]
     at_end: Callable[[Outside], object]
 
 
 class _Broke(NamedTuple):
-    """A process that has ended with an error that its caller does not know."""
+    """The end of a process by an error that none of its callers expects."""
 
     error: Exception
 
 
 class _MoreWritten(Exception):
-    """A process writes a table that it was not known to write: the search begins again."""
+    """A process has written a table for the first time, so the search begins again."""
 
 
 class Search:
-    """A search of all schedules of some actors with at most so many faults. `longest` bounds their turns. Unless
-    `is_reduced`, also turns are exchanged whose order cannot matter."""
+    """A search of all schedules of some actors with at most so many faults. `longest` bounds the turns of a schedule.
+    Without `is_reduced` the search tries both orders of two turns also where the order cannot matter."""
 
     def __init__(
         self,
@@ -399,34 +400,38 @@ class Search:
         return schedules
 
     def _moves(self, state: State) -> list[Move]:
-        """Return the moves that have to be tried in a state: all, or those of one process whose turn only reads what no
-        other process may still write."""
+        """Return the moves to try in a state: those of all processes. Where one process is about to read what no other
+        process can still write, return the moves of that process alone."""
         working = {at: one.next for at, one in enumerate(state.locals) if isinstance(one.next, Turn)}
         begins_first = sorted(working.items(), key=lambda one: one[1].kind != "begin")
         for at, turn in begins_first if self.is_reduced else ():
             others = set[str]().union(*(self._writes[other] for other in working if other != at))
-            if turn.kind in ("ask", "hub", "begin") and not _meet(OF_OUTSIDE | turn.reads(), others):  # it has its time
+            if turn.kind in ("ask", "hub", "begin") and not _meet(
+                OF_OUTSIDE | turn.reads(), others
+            ):  # each answer has the time
                 working = {at: turn}
                 break
         return [
             Move(at, turn, fault)
             for at, turn in working.items()
-            for fault in ("", *(FAULTS[turn.kind] if state.faults else ()))
-            if not (fault == LOST and turn.script and turn.script.may_repeat)
+            for fault in (None, *(FAULTS[turn.kind] if state.faults else ()))
+            if not (fault is NOT_COMMITTED and turn.script and turn.script.may_repeat)  # the same as NOT_REACHED
         ]
 
     def _moved(self, state: State, move: Move, path: tuple[str, ...]) -> tuple[State, tuple[str, ...]]:
         at, turn, fault = move
         local, tables = state.locals[at], state.tables
         self.found.turns += 1
-        if fault == DIES:
+        if fault is DEATH_BEFORE:
             path = (*path, f"{self._names[at]} dies, before it can {self._does(turn)}")
             after = local._replace(answers=(), next=Ended("died"))
         else:
             answer = self._answer(turn, fault)
             said = f". {type(answer).__name__}: {answer}" if isinstance(answer, Exception) else ""
             path = (*path, f"{self._names[at]}: {self._does(turn)}{said}")
-            if isinstance(answer, DataRefused) and turn.name.startswith(FENCED):  # no event is refused for its own sake
+            if isinstance(answer, DataRefused) and turn.name.startswith(
+                FENCED
+            ):  # no event of a log is refused by itself
                 raise Violation(
                     path, "the fence let it pass: only the key of a table kept a row from being written twice"
                 )
@@ -440,23 +445,17 @@ class Search:
         locals = (*state.locals[:at], after, *state.locals[at + 1 :])
         return State(tables, self._database.outside, locals, state.faults - bool(fault)), path
 
-    def _answer(self, turn: Turn, fault: str) -> Any:
+    def _answer(self, turn: Turn, fault: Fault | None) -> Any:
         """Take a turn, and return its answer, which may be an error."""
-        if fault == FAILS:
-            return HubUnreachable("it fails") if turn.kind == "hub" else StoreUnavailable("it fails")
-        if fault == LOST:
-            return CommitOutcomeUnknown("it is lost")
         try:
-            answer = turn.make()
+            if fault is not None:
+                fault.strike(turn.script, turn.make)
+            return turn.make()
         except Exception as error:  # noqa: BLE001 - it is the process that has to deal with it
-            answer = error
-        if fault == UNANSWERED:
-            repeats = turn.script is not None and turn.script.may_repeat
-            return (StoreUnavailable if repeats else CommitOutcomeUnknown)("it is not answered")
-        return answer
+            return error
 
     def _told(self, at: int, before: Local, answers: Answers, path: tuple[str, ...]) -> Local:
-        """Return where a process is after one more answer. Raises Violation if it ended with an unknown error."""
+        """Return the state of a process after one more answer. Raises Violation for an end by an unexpected error."""
         digest = _digest_of(before.digest, answers[-1:])
         following = self._next.get((at, digest))
         if following is None:
@@ -466,7 +465,10 @@ class Search:
         return Local(answers, digest, following)
 
     def _continued(self, at: int, before: bytes, digest: bytes, answers: Answers) -> Turn | Ended | _Broke:
-        """Let a process go on to its next turn: the one that waits for this answer, or a new one that is told all."""
+        """Run a process up to its next turn, and return that turn or how the process ended.
+
+        If the live process has had all answers but the last, it gets that one. Otherwise a new process gets them all.
+        """
         stands, process, body = self._live.pop(at, (b"", None, None))
         if process is not None and body is not None and stands == before and answers:
             following = body.switch(answers[-1])
@@ -492,7 +494,7 @@ class Search:
             body.throw(Killed)
 
     def _rehashed(self, at: int, turn: Turn, tables: tuple[bytes, ...]) -> tuple[bytes, ...]:
-        """Return the hashes of all tables after a turn, and note what its process writes."""
+        """Return the hashes of all tables after a turn, and note which tables the process has written."""
         steps = turn.script.steps if turn.kind == "run" and turn.script is not None else ()
         touched = set[str]().union(*(self._database.touched_by(step.statement, step.values)[1] for step in steps))
         touched |= OF_OUTSIDE if turn.kind == "outside" else set()
@@ -522,7 +524,7 @@ class Search:
                 raise Violation(path, f"{type(broken).__name__}: {broken}") from broken
 
     def _does(self, turn: Turn) -> str:
-        """Return what a turn does, in words."""
+        """Return a turn in words."""
         if turn.kind in ("hub", "outside", "begin"):
             return turn.name
         first, *_ = turn.name.split(", ")
@@ -531,7 +533,7 @@ class Search:
 
 
 def _digest_of(before: bytes, answer: Answers) -> bytes:
-    """Return a hash of the answers of a process, from that of all but the last one."""
+    """Return the hash of all answers of a process. `before` is the hash without the last answer."""
     return blake2b(before + repr(answer).encode(), digest_size=16).digest()
 
 

@@ -1,4 +1,4 @@
-"""Bugs that are planted one at a time: the search must find each of them, and tells its shortest story."""
+"""Planted bugs. The search must find each of them, and returns the shortest schedule that shows it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +27,7 @@ def _text(statement: str, text: str, instead: str = "") -> Callable[[NestedDatab
 
 
 def _fence_late(_: NestedDatabase, patch: MonkeyPatch) -> None:
-    """Write the rows of a batch in a transaction of their own, before that of the fence."""
+    """Write the rows of a batch first, in a transaction without the fence."""
 
     def write(self: Partitions, script: Script, settled: Settled) -> int:
         rows = [step for step in script.steps if isinstance(step.statement, OfRows)]

@@ -1,4 +1,4 @@
-"""A stream in memory for the explorer: its hub, the processes that work on it, what must hold, and the way to rest."""
+"""A stream in memory for the explorer: its hub, its processes, and the checks of the promise."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import nullcontext, suppress
@@ -9,6 +9,8 @@ from sqlite3 import Connection
 from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
+
+from msgspec import structs
 
 from core.audit.audit import audit
 from core.audit.store import AuditStore
@@ -40,8 +42,8 @@ from core.store.database import OneStream, read_time, store_clock
 from core.tasks.run import TaskKind, open_parts, open_task, work_on
 from core.tasks.task import TaskOrder, TaskShape
 from tests.exploration.explorer import NestedDatabase, Outside, Process, Promise
-from tests.fakes.builders import NOON, STREAM, FakeClock, batch, event, partition, stamps
-from tests.fakes.erasing import KEY
+from tests.fakes.builders import NOON, STREAM, FakeClock, batch, partition, stamps
+from tests.fakes.erasing import KEY, events_of
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.moving import discard, redriving
 from tests.fakes.replaying import order, request_replay
@@ -54,24 +56,24 @@ FIRST, SECOND = TRANSFORMS[0], TRANSFORMS[1]
 DAY = 86_400.0  # seconds
 LEASE = 400.0  # seconds: longer than any claim, and than the pause before any retry
 BODIES = ("home one-1 1", "bug one-1", "look one-1", "poison", "double one-1", "quiet", "reading one-1", "home two-2 0")
-LOG = tuple(event(number, body, key=body.split()[-1]) for number, body in enumerate(BODIES))
+LOG = tuple(events_of(*BODIES))
 RECREATED = NOON + timedelta(seconds=LEASE + 10)  # when the hub's next life begins
 NEXT_LOG = tuple(
-    event(number, body, key=body.split()[-1], at=RECREATED + timedelta(seconds=number))
-    for number, body in enumerate(BODIES[4:8])
+    structs.replace(one, enqueued_at=RECREATED + timedelta(seconds=one.sequence_number))
+    for one in events_of(*BODIES[4:8])
 )
 FEW_TRIES = LetterPolicy(Backoff(attempts=2), chunk=3, fan_out=2)
 STOPS = "SELECT reason, detail FROM partition_stop JOIN event_stream USING (stream_id) WHERE closed_at IS NULL"
-IN_THE_WAY = (  # exhausted letters that keep later ones of their key
+IN_THE_WAY = (  # exhausted letters that held letters of the same key wait for
     "SELECT DISTINCT o.sequence_number FROM event_hub_dead_letter AS o JOIN event_hub_dead_letter AS h"
     " ON (h.stream_id, h.partition_id, h.held_behind) = (o.stream_id, o.partition_id, o.sequence_number)"
     " WHERE o.status = 'exhausted' AND h.status = 'held'"
 )
-MOST_TURNS = 40  # of the way to rest
+MOST_TURNS = 40  # until no work is open
 
 
 class Alone:
-    """A process that nobody interrupts: it prepares a configuration, and brings one to rest."""
+    """A process that nobody interrupts. It prepares a configuration, and later brings it to rest."""
 
     def __init__(self, database: NestedDatabase) -> None:
         self.database, self.clock = database, FakeClock()
@@ -212,11 +214,9 @@ class Hands:
 
 
 class World:
-    """A database and a hub, and what must hold of them. `subjects` are those that an erasure may name."""
+    """A database, a hub, and the checks of the promise. `subjects` are all that an erasure may name."""
 
-    groups: tuple[str, ...] = (
-        STREAM.consumer_group,
-    )  # the events of a different one are delivered, and no keeper is there
+    groups: tuple[str, ...] = (STREAM.consumer_group,)  # at the end, the stream of each gets all events
 
     def __init__(self, *logs: Sequence[Event], policy: LetterPolicy = FEW_TRIES, subjects: Iterable[str] = ()) -> None:
         self.lives = [MemoryHub({"0": log}) for log in logs]
@@ -232,7 +232,7 @@ class World:
         self.promise = Promise(self.check_each, self.check_end)
 
     def _watch_order(self) -> None:
-        """Check at each commit that the events of a partition key go in order."""
+        """Check at each commit that it keeps the order of each partition key."""
         (hub,), unwatched = self.lives, self.database
         plain: Any = SimpleNamespace(ask=unwatched.ask, run=unwatched.run, close=unwatched.close)
         watch = KeyOrderWatch(plain, self.watched.sql, lambda _, id, number: hub.held[id][number].key)
@@ -255,16 +255,14 @@ class World:
         ]
 
     def check_each(self, _: Outside) -> None:
-        """Check what holds at every moment: each number has one outcome, with the rows and totals that it must have."""
+        """Check that each number has one outcome, and that rows and totals agree with the outcomes."""
         assert not (found := self.watched.sql("SELECT kind, detail FROM sim_violation")), found
         forgotten = Forgotten(self.watched.sql, self.subjects, [KEY.secret])
         check(self.watched.sql, self.truths(is_at_rest=False), set(), forgotten, self.policy.order == "hold_key")
 
     def check_end(self, outside: Outside) -> None:
-        """Bring the app to rest in the ordinary ways alone. Nothing may be lost, and nothing erased may be back."""
-        self.database.outside = outside
-        self.alone.clock.seconds = outside.seconds
-        hands = Hands(self, self.alone, "the one who comes after")
+        """Let the app finish its open work. Then check that nothing is lost, and that nothing erased is back."""
+        hands = self._after(outside)
         for _ in range(MOST_TURNS):
             self.alone.advance(LEASE)
             if self._rested(hands, outside.life):
@@ -278,6 +276,11 @@ class World:
         if forgotten.ever:
             forgotten.search(self._copy_to, truths, "")
 
+    def _after(self, outside: Outside) -> Hands:
+        """Return the process that comes after all others have ended."""
+        self.alone.change_outside("", outside)
+        return Hands(self, self.alone, "the one who comes after")
+
     def _copy_to(self, other: Connection) -> None:
         """Copy the rows of all tables: an image has only what is committed."""
         for name, text in self.watched.sql("SELECT name, sql FROM sqlite_schema WHERE type = 'table'"):
@@ -286,7 +289,7 @@ class World:
                 other.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
 
     def _rested(self, hands: Hands, life: int) -> bool:
-        """Do the next turn of all that is left: deliver, drive, retry. Return True when nothing was left."""
+        """Deliver, heal, retry and drive once. Return True when no work is open any more."""
         hub = self.lives[life].held["0"]
         kinds = (hands.replays, hands.erasures, redriving(hands.keeper))
         turns: list[Callable[[], None]] = [
@@ -308,7 +311,7 @@ class World:
 
 
 class PurgedWorld(World):
-    """A world whose old ledger a purge deletes: an audit must find no fault in what is left, whenever it looks."""
+    """A world in which a purge deletes old ledger rows. An audit at any time must find no fault in the rest."""
 
     def check_each(self, _: Outside) -> None:
         found = self.watched.sql("SELECT kind, detail FROM sim_violation WHERE kind NOT LIKE 'DELETE of %'")
@@ -322,9 +325,7 @@ class PurgedWorld(World):
         assert set(told) <= {("[]",)}, told
 
     def check_end(self, outside: Outside) -> None:
-        self.database.outside = outside
-        self.alone.clock.seconds = outside.seconds
-        hands = Hands(self, self.alone, "the one who comes after")
+        hands = self._after(outside)
         for kind in (hands.purges, hands.audits):
             hands.work(kind)
         self._rested(hands, outside.life)
@@ -332,14 +333,12 @@ class PurgedWorld(World):
 
 
 class OneEndWorld(PurgedWorld):
-    """A world whose open task ends with the same tables whatever happens, but for times, ids and who did it."""
+    """A world whose task must end with the same tables in every schedule. Times, ids and names may differ."""
 
-    end: dict[str, list[str]] | None = None  # that of the first schedule, which has no fault
+    end: dict[str, list[str]] | None = None  # of the first schedule, which has no fault
 
     def check_end(self, outside: Outside) -> None:
-        self.database.outside = outside
-        self.alone.clock.seconds = outside.seconds
-        hands = Hands(self, self.alone, "the one who comes after")
+        hands = self._after(outside)
         for kind in (hands.purges, hands.erasures, hands.audits):
             hands.work(kind)
         self.check_each(outside)
