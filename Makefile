@@ -185,7 +185,7 @@ check-infra: check-bicep $(VENV)/dev.done ## Compile Bicep, print the plan of re
 simulate: $(VENV)/dev.done ## Run SEEDS=20000 worlds from FIRST=0, in which everything fails, against the oracle, and print the faults by kind
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST)
 
-explore: $(VENV)/dev.done ## Run every interleaving of the configurations of docs/proof.md; STORIES=1 plants bugs instead, and tells the shortest schedule of each; ONLY=erasure
+explore: $(VENV)/dev.done ## Run every interleaving of the configurations of docs/proof.md; with STORIES=1 plant bugs, and print the shortest schedule of each; ONLY=erasure
 	@$(BIN)/python -m tests.exploration --only "$(ONLY)" $(if $(filter 1,$(STORIES)),--stories)
 
 house: | $(VENV)/bin/python ## Print the shape of the code: rooms, floors, cycles, walks, and lines by feature; ROOTS="OLD ." compares checkouts

@@ -226,7 +226,7 @@ def since_preview(wanted: LetterChoice) -> LetterChoice:
 
 
 def unchanged_since(move: OrderedMove, given: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the time since when no letter of a discard may have changed: a try can let one fit a status or a cause."""
+    """Return the time of the preview if later changes exclude a letter: in a discard by status, class or cause."""
     is_bound = move == "discard" and not given.keys().isdisjoint(("status", "error_class", "fingerprint"))
     return {"unchanged_since": given.get("failed_before") if is_bound else None}
 

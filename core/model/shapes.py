@@ -77,7 +77,7 @@ def reader_of(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def converted(value: object, kind: Any, **how: Any) -> Any:
-    """Return a value as one of a type, which one thread describes first."""
+    """Return a value converted to a type. One thread describes the type before (`reader_of`)."""
     reader_of(kind)
     return msgspec.convert(value, kind, **how)
 

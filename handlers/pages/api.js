@@ -145,9 +145,9 @@ async function answered(response) {
 
 /**
  * Ask, then act. `act(expected, reason)` sends the request and returns a notice; when the number of things has changed
- * (`count-differs`), the dialog asks again with the new number. Without a number (null) it asks only for the reason; where
- * `asksWhy` is false, it does not ask for the reason; where `isTyped` is false, nor to type the number. `more` are further
- * fields, which may stay empty. `word` may depend on the number.
+ * (`count-differs`), the dialog asks again with the new number. The person types the number, unless it is null or
+ * `isTyped` is false, and a reason, unless `asksWhy` is false. `more` are further fields, which may stay empty. `word` may
+ * depend on the number.
  */
 export function confirm({ title, text, word, number, act, grave = false, asksWhy = true, isTyped = true, more = [] }) {
   return new Promise((resolve) => {

@@ -20,7 +20,7 @@ export async function ledger(place, left, partition = "", number = "") {
     partition ? found : el("p", {}, "When somebody misses an event, or asks where a row comes from, look it up here. Looking changes nothing."),
     card("Find a number", form({ class: "row" }, go, field("Partition", id), field("Sequence number", digits),
       el("button", { class: "main" }, "Show what became of it")),
-    quiet("Letters, tasks and the rows of your tables name both: partition_id and sequence_number.",
+    quiet("A letter and a task name both, and your tables have them as partition_id and sequence_number.",
       partition ? [" Without them, ", el("a", { href: "#/ledger" }, "find the event by its key or time"), "."] : "")),
     partition ? "" : el("div", { class: "columns" }, byKey(), byTime()));
   if (partition) await show(found, left, partition, number);
@@ -28,7 +28,7 @@ export async function ledger(place, left, partition = "", number = "") {
 
 const TIME = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(:\d\d)?)Z?$/;
 
-/** The form that finds the commits of a time: a field of text, because the browser's own writes times of another clock. */
+/** The form that finds the commits since a time. Its field is text: the browser's own field has local times. */
 function byTime() {
   const now = new Date().toISOString().slice(0, 16).replace("T", " ");
   const at = el("input", { name: "at", size: 24, required: true, autocomplete: "off", placeholder: `such as ${now}` });

@@ -90,7 +90,7 @@ const causeOf = (fingerprint) => fingerprint.split(".")[0];
 /** The message of a cause with a gap for each value, or one value of it. */
 const saidBy = (one, by) => (by === "value" && one.examples?.length ? one.examples[0] : messageOf(one.sample, one.variants > 1 ? one.template ?? one.sample.error : one.sample.error));
 
-/** Say what stands where a message has a gap: every value, or how many there are, and some of them. */
+/** Name the values that the gap of a message stands for: all, or their number and some of them. */
 const valuesOf = (one) => (one.variants > 1 ? el("span", { class: "quiet values" }, !one.examples?.length ? `${count(one.variants)} different values`
   : one.examples.length === one.variants ? `… stands for ${one.examples.join(" or ")}`
     : `… stands for one of ${count(one.variants)} values, such as ${one.examples.join(", ")}`) : null);
@@ -114,7 +114,7 @@ function groupsCard(groups, chosen, by, again, tasks) {
     open.length && !canRetry ? el("p", { class: "quiet", id: "no-retry" }, "No letter here can be retried: each is being "
       + "retried now, or is held until the letter that it waits for is settled.") : null,
     open.length && open.every((one) => one.sample.error_class === "poison") ? el("p", { class: "quiet", id: "all-poison" },
-      "Poison: the transform, the code that turns an event into rows, rejects these. Retry after you deployed a corrected one: before that, each fails again. Discard only what you can do without.") : null,
+      "Poison: the transform (the code that turns an event into rows) rejects these events. Deploy a corrected transform before you retry: otherwise each event fails again. Discard only events that you can do without.") : null,
     open.length > 0 && chosen.status !== "held" ? moveAll(chosen, groups, again, canRetry, tasks) : null,
     open.length ? [trouble, table("Letters by cause", [...columns, moves], open)] : null, settled.length ? el("details", { id: "settled", open: open.length === 0 },
       el("summary", {}, plural(settled.length, "settled cause")), table("Settled causes", columns, settled)) : null);
@@ -260,7 +260,7 @@ const MOVES = {
 /** The choice of an order that takes the letters of a preview, and none that failed since. */
 const asPreviewed = (filter, { failed_before }) => ({ filter: { ...filter, failed_before } });
 
-/** Name the partition and the cause of letters, for the question before they are moved. */
+/** Name the partition and the cause of the letters that a dialog asks about. */
 const aboutOf = (chosen, cause) => [chosen.partition_id ? `Partition ${chosen.partition_id}. ` : "", cause ? `Cause: ${cause}` : ""].join("");
 
 /** Count the letters of a filter that a move would take now, and order them; without one, renew the page. */

@@ -75,10 +75,10 @@ function balance(status, runs) {
     quiet("Each event that was read needs exactly one of these outcomes. Held: it waits for an earlier letter of its key. Absent: the hub dropped it before it was read."),
     unknownFields(status.unknown_fields),
     status.without_key ? quiet(`The key of ${plural(status.without_key, "event")} could not be read. The partition key is used instead.`) : null,
-    even && faulty(runs).length ? quiet("This counts events. An event may make several rows, or none: so the ledger balances although rows differ.") : null);
+    even && faulty(runs).length ? quiet("The ledger counts events. An event makes several rows, one or none, so the ledger can balance although rows differ.") : null);
 }
 
-/** Say how many events have no outcome, or what is too many. The totals can agree, and only ranges be wrong. */
+/** Say how many events have no outcome, or how many outcomes are too many. Equal totals can hide wrong ranges. */
 const differing = ({ numbers, accounted }) => (numbers > accounted ? `${plural(numbers - accounted, "event")} without an outcome`
   : numbers < accounted ? `${plural(accounted - numbers, "outcome")} too many` : "not one outcome for each event");
 
@@ -123,13 +123,13 @@ function letters(status) {
 
 const isKept = ({ hub_forgets: hub }) => hub.loss_hours > hub.letters_expiring_hours; // the bodies of all open letters
 
-/** Say when the hub forgets the first event of an open letter, and whether the event is then lost: a stored body is not. */
+/** Say when the hub drops the first event of an open letter, and whether the event is lost then: not if its body is stored. */
 function forgets(status) {
   const { letters: found, hub_forgets: hub, hub_forgets: { letters_expiring_hours: hours } } = status;
   return el("p", { id: "hub-forgets", class: isKept(status) && !hub.events_lost ? "" : "bad", hidden: !(found.open > 0 && hours > 0) && !hub.events_lost },
     found.open > 0 && hours > 0 ? `The hub holds the events of all ${hub.events_lost ? "other " : ""}open letters for ${duration(3600 * hours)}. ${isKept(status)
-      ? "After that they can still be retried: the app stores their bodies. " : `An event that nothing else has stored goes in ${duration(3600 * hub.loss_hours)}: retry or heal it before. `}` : "",
-    hub.events_lost ? `The hub has dropped ${plural(hub.events_lost, "event")} that nothing else has stored.` : "");
+      ? "After that they can still be retried: the app stores their bodies. " : `In ${duration(3600 * hub.loss_hours)} the hub drops an event of which there is no copy: retry its letter before. `}` : "",
+    hub.events_lost ? `The hub has dropped ${plural(hub.events_lost, "event")} without a copy.` : "");
 }
 
 function auditing() {
@@ -148,7 +148,7 @@ function auditing() {
     start.disabled = false;
   });
   return card("Audit", el("details", {}, el("summary", {}, "Look for events without an outcome"), el("p", { class: "quiet", id: "audit-words" },
-    "Names each event without an outcome or with two. It only reads, for at most 20 s; with the rows it is a task, of up to 5 min for each partition."),
+    "An audit names each event without an outcome or with two. It changes nothing, and takes at most 20 s. With the rows it is a task that takes up to 5 min for each partition."),
   el("div", { class: "row actions" }, start, el("label", { class: "inline" }, rows, "the rows too: compare the ledger with your tables")), found));
 }
 
@@ -176,9 +176,9 @@ const STOPS = {
   incarnation: ["the hub is another one", "Open the next incarnation of the stream, as the runbook says: that ends the stop.", "The hub is not the one that the stream was read from."],
   outage: ["most events fail", "Repair what the events need, such as a table or a service, or deploy the last version that worked", "The first batch in which most events succeed ends the outage."],
   store: ["the database refuses a batch", "Clear what blocks the database: the next batch that is written ends the stop.", ""],
-  trigger: ["the host delivers nothing", "No event waits: the app's own reader takes them once a minute, until the host delivers again. Look in the log of the host for the event that it cannot read.", ""],
-  erasure_key: ["the key of an erasure is missing", "Set ERASURE_KEY_BEFORE to the former key: older events then go on.", "An erasure needs its key to tell which events are forgotten. Events that reached the hub since are taken."],
-  held: ["too many events wait behind a letter", "Retry or discard the letters that they wait for, never the held ones: the partition then goes on.", "Events of one key keep their order, so they are held behind its open letter."],
+  trigger: ["the host delivers nothing", "No event waits: until the host delivers again, the app reads the events itself once a minute. The log of the host names the event that it cannot read.", ""],
+  erasure_key: ["the key of an erasure is missing", "Set ERASURE_KEY_BEFORE to the former key: older events then go on.", "Without this key the app cannot tell which older events an erasure covers. It writes newer events."],
+  held: ["too many events wait for a letter", "Retry or discard the letters that the held events wait for, and leave the held ones alone. Then the partition goes on.", "Events of one key keep their order: while a letter of the key is open, the app holds the later events."],
   database: ["the database does not answer", "Check that the database is up and takes writes: the partition then goes on by itself.", "No batch has been written since, although events wait."],
   hub: ["the hub does not answer", "Check the hub's network, and the rights of the app to it: the partition then goes on by itself.", "No batch has been written since, although events wait."],
   [NONE]: ["no error is recorded", "Check in the settings of the function app whether functions are switched off, then its log.", "No batch has been written since, although events wait."],
@@ -196,7 +196,7 @@ const alike = (stops) => [...Map.groupBy(stops, (one) => JSON.stringify(
 const firstOf = (group) => group.map((one) => one.stopped_at).sort()[0];
 const sum = (group, name) => group.reduce((so, one) => so + one[name], 0);
 
-/** Say of stops of one reason and one error what to do and until when; then its error, and more. */
+/** Describe stops of one reason and one error: what to do and until when, the error, and more. */
 function stopWords(group, status) {
   const [one] = group;
   const [, what, more] = STOPS[one.reason] ?? (one.stands ? STOPS[NONE] : ["", "The runbook says what to do.", ""]);
@@ -212,14 +212,14 @@ function stopWords(group, status) {
     { ...said, more: `${more} The app has tried ${attempts(group)} times. After ${one.patience} attempts it goes on, and failing events become letters.` }];
 }
 
-/** Say in how long the hub drops the first event that waits in these partitions. */
+/** Say when the hub drops the first event that waits in these partitions. */
 function deadline({ hub_forgets: hub, partitions }, ids) {
   const kept = 3600 * Math.max(hub.letters_expiring_hours, hub.loss_hours);
   const left = kept - Math.max(...partitions.filter((one) => ids.includes(one.partition_id)).map((one) => one.lag_seconds ?? 0));
   return kept > 0 && left > 0 ? `Nothing is lost yet: in about ${duration(left)} the hub drops the first of the waiting events.` : "Nothing is lost while the hub holds the events.";
 }
 
-/** Return about when the attempts of the fuse are used up first: they are 10 s apart, or as far as they were so far. */
+/** Estimate when the first of these partitions uses up its attempts: one in 10 s, or at the pace so far if that is slower. */
 const fuseEnd = (group, now) => Math.min(...group.map(({ stopped_at: at, patience, attempts: made }) =>
   Date.parse(at) + patience * Math.max(10_000, (now - Date.parse(at)) / made)));
 
@@ -248,7 +248,7 @@ function matters(status, { runs, tasks, minutes, late }) {
   if (status.hub_fault) {
     const isBusy = /ServiceBusy|throttl/i.test(status.hub_fault);
     found.push([NOW, isBusy ? "The hub throttles the app" : "The hub does not answer", null, "", "partition-stopped", `${isBusy
-      ? "More is asked of the hub than its throughput units allow. Give its namespace more of them in the Azure portal: the app tries again by itself."
+      ? "The app needs more of the hub than its throughput units allow. Add units to its namespace in the Azure portal. The app tries again by itself."
       : "Check the hub's network, and the rights of the app to it."} Until then new events wait there, and the lag is unknown.`, { cause: status.hub_fault }]);
   }
   if (!status.ledger_balanced || uneven.length) {
@@ -262,7 +262,7 @@ function matters(status, { runs, tasks, minutes, late }) {
   }
   const gone = status.hub_forgets.events_lost;
   if (gone) {
-    found.push([TONIGHT, `${plural(gone, "event")} ${gone === 1 ? "is" : "are"} lost`, "#/letters?status=exhausted", "Show the letters", "events-lost", `The hub dropped ${gone === 1 ? "it" : "them"} before ${gone === 1 ? "its letter or gap was" : "their letters or gaps were"} settled, and the app has no copy. ${gone === 1 ? "Its letter is" : "Their letters are"} among the oldest. Take ${gone === 1 ? "it" : "them"} from Capture, the hub's copy in a storage account, or ask the publisher to send again, while both still can. Then discard the letters of these events: no retry can help them.`, { more: "The ledger balances all the same: a letter is an outcome." }]);
+    found.push([TONIGHT, `${plural(gone, "event")} ${gone === 1 ? "is" : "are"} lost`, "#/letters?status=exhausted", "Show the letters", "events-lost", `The hub dropped ${gone === 1 ? "it" : "them"} before ${gone === 1 ? "its letter or gap was" : "their letters or gaps were"} settled, and the app has no copy. ${gone === 1 ? "Its letter is" : "Their letters are"} among the oldest. Take ${gone === 1 ? "it" : "them"} from Capture, the hub's copy in a storage account, or ask the publisher to send again, as soon as you can. Then discard the letters of these events: no retry can help them.`, { more: "The ledger balances all the same: a letter is an outcome." }]);
   }
   for (const run of faulty(runs)) {
     found.push([TONIGHT, `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, "[aria-label=Audit] label", "Audit the ledger and the rows", "aggregation-quality", `The audit with the rows names the events to replay, and changes nothing. ${capital(run.quality.fault)}.`, { more: `A run of ${instant(run.closed_at ?? run.planned_at).textContent} found it. Most likely somebody has deleted or added rows of a table by hand.`, also: [`#/runs/${encodeURIComponent(run.run_id)}`, "Show the run"] }]);
@@ -330,7 +330,7 @@ const rowAt = ([one]) => (one ? `#partition-${one.partition_id}` : "[aria-label=
 const roughly = (number) => Number(number.toPrecision(2)); // a line that changes is read aloud again
 
 function paceWords(pace, isGrowing, isHindered) {
-  if (!pace) return "This line says whether the lag grows as soon as the app has measured two minutes.";
+  if (!pace) return "After two minutes of measurements this line says whether the lag grows.";
   const said = `In all partitions: ${perSecond(pace.written)} written, ${perSecond(Math.max(0, pace.written + pace.grows))} arriving. `;
   if (isGrowing && isHindered) return `${said}The lag grows while partitions are stopped: end their stops first.`;
   if (isGrowing) return `${said}The lag grows: find what slows the app, such as the database or one key with many events, as the runbook says.`;
@@ -385,7 +385,7 @@ function line([when, words, to, word, heading, detail, { cause, known, more, als
     more ? el("details", { class: "folded" }, el("summary", {}, "More"), more) : null);
 }
 
-/** Show a place of the page, unfolded; the audit is run too, with the rows where its label is meant. */
+/** Unfold a place of the page and show it. Run the audit if that is the place, with the rows if it is their label. */
 function reveal(at) {
   const place = document.querySelector(at);
   (place?.closest("details") ?? place?.querySelector(":scope > details:not(.folded)"))?.setAttribute("open", "");

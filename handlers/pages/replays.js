@@ -74,7 +74,7 @@ export const replay = {
       ...found.partitions.filter((one) => one.transform_versions.length > 1)
         .map((one) => [`Transforms of partition ${one.partition_id}`, one.transform_versions.join(", ")])]],
   notes: (found) => el("p", { class: "quiet" }, found.status === "done" ? found.dry_run ? `Nothing has been changed. ${changes(found.counts)
-    ? "If this is what you expect, replay it: then the changes are written." : "A replay would change nothing, so there is nothing to do."} ` : "A replay writes all rows of its events again, also the many that did not change: so these are more than the changes that its dry run found. " : "",
+    ? "If this is what you expect, replay it: then the changes are written." : "A replay would change nothing, so there is nothing to do."} ` : "A replay writes all rows of its events again, changed or not. So they are more than the changes of its dry run. " : "",
   failing(found), `Scope: ${scopeOf(found)}. `, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `),
     found.keys && found.status === "done" && !found.counts.events ? "No event of the range has one of these partition keys." : ""),
   actions: (found) => (found.dry_run && found.status === "done" && changes(found.counts)

@@ -54,8 +54,8 @@ def width_of() -> int | None:
 
 
 def fitted(text: str, console: Console) -> str:
-    """Return lines that can be printed, broken between words where a terminal is narrower. A command at the end of one
-    is a line of its own, whole, so that it can be pasted.
+    """Return a text whose lines fit the terminal, broken between words. A command at the end of a line gets a line of
+    its own that is never broken, so that it can be pasted.
     """
     lines, has_end = list[str](), console.is_terminal or (not console.stderr and "COLUMNS" in os.environ)
     for line in lines_of(text).split("\n"):
@@ -86,7 +86,7 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
 
 
 def titled(title: str, table: RenderableType) -> RenderableType:
-    """Return a table below its title, which may be wider."""
+    """Return a table with its title above it. The title may be wider."""
     return Group(Text(title, style="bold"), table) if title else table
 
 

@@ -443,7 +443,7 @@ def test_a_stopped_partition_is_shown_with_its_reason_its_time_and_the_action(pa
         assert since.get_attribute("title") == f"{since.get_attribute('datetime')[:19].replace('T', ' ')} UTC"
         assert since.inner_text() == "4 min ago"
         assert page.locator("text=Open the next incarnation of the stream").count() == 1
-        assert page.locator("text=never the held ones").count() == 1
+        assert page.locator("text=leave the held ones alone").count() == 1
         assert page.evaluate("window.hacked") is None
     page.wait_for_selector("#stopped", state="detached")
 

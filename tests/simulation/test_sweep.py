@@ -1,4 +1,4 @@
-"""An aggregation with a fault at any point. The one world has none, and the exploration has no engine that stages rows.
+"""An aggregation with a fault at any point. Neither the simulated world nor the exploration has a Spark engine.
 
 A point is a read or a transaction that is not reached, each of its statements, its commit, and the answer after it. At
 each of them the database fails or the process dies. Then the act is called again: the state is that without a fault.

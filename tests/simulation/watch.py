@@ -225,7 +225,7 @@ def watched_image() -> bytes:
 
 @cache
 def steady_columns() -> list[tuple[str, str]]:
-    """Return each table, and the statement that reads its columns but for the times and ids that no two runs share."""
+    """Return for each table a statement that reads it without the columns in which any two runs differ."""
     store, found = WatchedStore(), []
     for (table,) in store.sql("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sim_%'"):
         names = [name for (name,) in store.sql(f"SELECT name FROM pragma_table_info('{table}')")]
@@ -239,5 +239,5 @@ def steady_columns() -> list[tuple[str, str]]:
 
 
 def steady_tables(store: WatchedStore) -> dict[str, list[str]]:
-    """Return what the tables have, whoever wrote it at whatever time."""
+    """Return the rows of all tables, without times, ids and authors."""
     return {table: sorted(map(repr, store.sql(statement))) for table, statement in steady_columns()}

@@ -307,7 +307,7 @@ def finished(at: At, accepted: AppAnswer, name: str) -> tuple[int, Value]:
 def dry_run_first(
     at: At, kind: str, order: Mapping[str, object], asked: Callable[[Value], str], *, for_real: bool, no_wait: bool
 ) -> int:
-    """Have a task counted by a dry run, of which `asked` shows more and makes the question, "" for nothing to do.
+    """Open a task as a dry run. `asked` shows its result and returns the question, or "" if there is nothing to do.
 
     `for_real` then asks, and has it done. `no_wait` returns at once.
     """
