@@ -495,7 +495,7 @@ def test_every_panel_leads_to_its_section_of_the_guide_a_page_of_the_app_in_its_
             portrait(page, "guide")
     for summary in page.locator("main summary:visible").all():
         summary.click()
-    assert sections.locator("a[href='#lag']").inner_text() == "Rows come late: can wait until morning (severity 2) lag"
+    assert sections.locator("a[href='#lag']").inner_text() == "Rows come late: can wait until morning lag"
     page.click("summary:text-is('All guides')")
     page.click("nav a:text-is('Aggregation')")
     page.wait_for_selector("nav a[aria-current=page]:text-is('Aggregation')", state="attached")

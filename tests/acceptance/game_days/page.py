@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from tests.repo.product import ROOT
 
 PAGE = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
-_HEADING = re.compile(r"^(#{2,3}) (.+)$", re.M)
+_HEADING = re.compile(r"^## (.+)$", re.M)
 _BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```$", re.S | re.M)
 PLACEHOLDER = re.compile(r"(?<![$\w])[A-Z]{3,}\b(?!_)")  # no variable of the shell
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of the page without the sections below it."""
+    """A section of the page."""
 
     title: str
-    depth: int
     text: str
 
     @property
@@ -30,10 +29,7 @@ class Section:
 def sections_of(page: str) -> Mapping[str, Section]:
     """Return the sections of a page by their titles, without backticks."""
     pieces = _HEADING.split(page)[1:]
-    found = [
-        Section(title.replace("`", ""), len(signs), text)
-        for signs, title, text in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True)
-    ]
+    found = [Section(title.replace("`", ""), text) for title, text in zip(pieces[::2], pieces[1::2], strict=True)]
     return {one.title: one for one in found}
 
 

@@ -83,7 +83,7 @@ def test_a_database_that_refuses_writes_is_named_and_all_is_written_once_it_take
         other.execute("BEGIN IMMEDIATE")
         day.publish("0", b"reading home", ago=LATE)
         assert_it_stands(day, " (StoreUnavailable)")
-        assert "StoreUnavailable" in day.follow("partition-stopped", "status")[0].output
+        assert "StoreUnavailable" in day.follow("database", "status")[0].output
         other.execute("ROLLBACK")
     day.until_healthy()
 
