@@ -9,7 +9,7 @@ from core.audit.store import AuditStore
 from core.erasure.store import Erasures
 from core.erasure.task import ErasedRows, ErasureKind, ErasureShape
 from core.errors import ErasureWaits
-from core.letters.retry import Keeper
+from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.aggregates import Aggregate
 from core.model.events import Event
 from core.model.policies import SubjectKey
@@ -74,12 +74,13 @@ class ErasingWorld(World):
         store, find = self.store, self.hub.find_event
         return Keeper(STREAM, store, self.transform, find, self.own, self.letters)
 
-    def ask_erasure(
-        self,
-        *subjects: str,
-        dry_run: bool = False,
-        most_rows: int | None = None,
-    ) -> Task:
+    def retry(self) -> None:
+        """Let an hour pass, and try each letter that is due."""
+        self.clock.advance(3600)
+        for chunk in claim_due(self.keeper):
+            retry_chunk(chunk, self.keeper, "invocation-2")
+
+    def ask_erasure(self, *subjects: str, dry_run: bool = False, most_rows: int | None = None) -> Task:
         stream_id = self.stream.find()
         assert stream_id is not None
         asked = ErasureShape(subjects=list(subjects), reason="a request came", dry_run=dry_run, most_rows=most_rows)

@@ -12,7 +12,6 @@ import pytest
 
 from core.erasure.store import Erasures
 from core.ingest.ingest import ingest_batch
-from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
@@ -106,9 +105,7 @@ def test_an_event_that_waits_for_a_letter_of_its_key_leaves_nothing_of_the_subje
     assert letters_with(engine, GONE) == []
     world.transform = changed(lambda event, references: [SensorReading(STAYS, "s", "a", None, 1, event.enqueued_at)])
     for _ in range(3):
-        world.clock.advance(3600)
-        for chunk in claim_due(world.keeper):
-            retry_chunk(chunk, world.keeper, "invocation-2")
+        world.retry()
     rest = [1, 2, 3] if key == STAYS else [1]
     assert [one.sequence_number for one in rows_of(engine, STAYS) if one.partition_id == "0"] == rest  # type: ignore[attr-defined]
     assert world.faults() == []
