@@ -12,9 +12,8 @@ from core.errors import StoreMisconfigured
 from core.store.sqlserver.connections import load_driver
 from local.stack.sql_server import MISSING, microsoft_driver
 from tests.afterwards import close_all
-from tests.fakes.engines import EACH_ENGINE, ENGINES, SqliteEngine
+from tests.fakes.engines import CONNECTION, EACH_ENGINE, ENGINES, SqliteEngine
 from tests.fakes.kept import Engine, PersistentEngine
-from tests.fakes.server_engine import CONNECTION
 from tests.fakes.store import Store
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts a job in the background without it

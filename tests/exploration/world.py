@@ -45,7 +45,7 @@ from tests.exploration.explorer import NestedDatabase, Outside, Process, Promise
 from tests.fakes.builders import NOON, STREAM, FakeClock, batch, partition, stamps
 from tests.fakes.erasing import KEY, events_of
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.moving import discard, redriving
+from tests.fakes.redriving import discard, redriving
 from tests.fakes.replaying import order, request_replay
 from tests.fakes.store import Store
 from tests.simulation.deployments import TRANSFORMS

@@ -19,9 +19,8 @@ from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.statements import server_instant_text
 from core.transforms.loading import load_aggregates
 from tests.fakes.builders import commit, partition, settled
-from tests.fakes.engines import SqliteEngine
+from tests.fakes.engines import SqliteEngine, SqlServerEngine
 from tests.fakes.kept import PersistentEngine
-from tests.fakes.server_engine import SqlServerEngine
 from tests.fakes.store import Store
 
 HOME_ACTIVITY = "home_activity"

@@ -1,7 +1,8 @@
-"""The rows of a store as tests read them: the same values from every engine."""
+"""The rows of a store as tests read them: the same values from every engine, and SQLite by statements of the test."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -264,3 +265,35 @@ def _retracted(values: Mapping[str, Any]) -> Row:
     row_class = {row_table(each).name: each for each in declared()}[values["table_name"]]
     columns = json.loads(values["row"])
     return _row(row_class, tuple(columns[name] for name in row_table(row_class).columns))
+
+
+class SqliteEyes(Engine):
+    """Reads and changes a database on a connection that its subclass opens."""
+
+    dialect = EMBEDDED
+    _connection: sqlite3.Connection
+
+    def sql(self, statement: str, *values: object) -> list[Any]:
+        return self._connection.execute(statement, values).fetchall()
+
+    def copy_to(self, other: sqlite3.Connection) -> None:
+        """Copy the database as it is stored, with its free pages."""
+        self._connection.backup(other)
+
+    def by_hand(self, statement: str) -> list[tuple[object, ...]]:
+        return self.sql(statement)
+
+    def sql_of_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        with self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(statement, rows)
+
+    def read_in_order(self, text: str, order: str) -> list[Any]:
+        place = "ORDER BY t.stream_id, LENGTH(t.partition_id), t.partition_id"
+        return self.sql(f"{text.format(p='')} {place}, {order}")
+
+    def stage(self, state: PartitionState, events: Iterable[Event]) -> None:
+        marks = ", ".join("?" * len(STAGED))
+        text = f"INSERT INTO staged_event ({', '.join(STAGED)}) VALUES ({marks}) ON CONFLICT DO NOTHING"
+        for event in events:
+            self.sql(text, *staged_values(state, event))

@@ -1,9 +1,11 @@
-"""Every verb of the store over one database, as tests use them."""
+"""Every verb of the store over one database, as tests use them, and such a store over SQLite in memory."""
 
 import time
+import weakref
 from collections.abc import Callable
 from copy import copy
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Self
 from uuid import UUID
 
@@ -12,20 +14,25 @@ from core.api.room_operations import RoomStore
 from core.audit.audit import commit_pieces
 from core.audit.faults import NOTHING, Commits, PartitionLedger
 from core.audit.store import AuditStore
+from core.incarnations.next_incarnation import Incarnations, Opening
 from core.ledger.store import Ledger
 from core.ledger.totals import PartitionBooks
 from core.letters.redrive import Redrive, Redrives, redrive_of
 from core.letters.store import Letters
-from core.model.events import Stream
+from core.model.events import PartitionId, SequenceNumber, Stream
 from core.replay.pieces import ReplayJob, replay_of
 from core.replay.store import Replays
 from core.settle.attempts import Attempts
 from core.settle.partition_store import Partitions
 from core.store.database import Database, OneStream, PatientDatabase, Waiting
 from core.store.memory import Memory
+from core.store.sqlite.database import SqliteDatabase
 from core.worker.ownership import Ownerships
 from examples.home_security.homes import Homes
-from tests.fakes.builders import STREAM
+from local.trials.replay_identity import memory_connection
+from tests.fakes.builders import NOON, STREAM
+from tests.fakes.kept import SqliteEyes
+from tests.fakes.rooms import EXAMPLES, Rooms
 
 
 class Store(Partitions, Letters, Redrives, Replays, Ownerships, Attempts):
@@ -82,3 +89,32 @@ class Store(Partitions, Letters, Redrives, Replays, Ownerships, Attempts):
 
 def homes_of(database: Database) -> Homes:
     return Homes(RoomStore(database, Aggregations(database)))
+
+
+class MemoryStore(Store, SqliteEyes):
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC), rooms: Rooms = EXAMPLES) -> None:
+        self._connection = connection = memory_connection(rooms)
+        database = SqliteDatabase(Path(":memory:"), connect=lambda: connection, now=now)
+        weakref.finalize(database, connection.close)
+        super().__init__(database)
+
+    def note_statements(self, note: Callable[[str], object]) -> None:
+        self._connection.set_trace_callback(note)
+
+    def image(self) -> bytes:
+        return self._connection.serialize()
+
+    def open(self) -> Store:
+        return self
+
+    def close(self) -> None:
+        """Keep the database: other owners share this object."""
+
+
+def opening(store: Store, first: int = 0) -> Opening:
+    anchors = {PartitionId(id): SequenceNumber(first) for id in ("0", "1")}
+    return Opening(store.read_incarnation(STREAM), STREAM, NOON, anchors, "ada", "the hub was recreated", NOON)
+
+
+def open_next(store: Store, first: int = 0) -> None:
+    Incarnations(store.database, Partitions(store.database)).open_incarnation(opening(store, first))

@@ -3,10 +3,9 @@ from pathlib import Path
 import pytest
 
 from core.transforms.loading import Room, rooms_of
-from tests.fakes.engines import EACH_ENGINE, ENGINES
+from tests.fakes.engines import CONNECTION, EACH_ENGINE, ENGINES
 from tests.fakes.kept import PersistentEngine
 from tests.fakes.rooms import Rooms
-from tests.fakes.server_engine import CONNECTION
 from tests.rooms.found import room_named, room_names, transform_of
 
 

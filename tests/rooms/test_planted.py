@@ -12,7 +12,7 @@ from hubledger.cli.ddl.room import rights_text, room_text
 from hubledger.cli.ddl.tables import ENGINES as OF_MIGRATIONS
 from tests.fakes.aggregation_engines import aggregation_of
 from tests.fakes.engines import ENGINES
-from tests.fakes.memory_store import MemoryStore
+from tests.fakes.store import MemoryStore
 from tests.fakes.written_modules import written_modules
 from tests.rooms import test_room as suite
 from tests.rooms.found import lines_of, room_named, samples_of, transform_of

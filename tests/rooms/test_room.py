@@ -42,14 +42,13 @@ from tests.fakes.aggregation_engines import AggregatingStore, AggregationEngine,
 from tests.fakes.builders import STREAM, batch, partition, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.kept import Engine, PersistentEngine
-from tests.fakes.memory_store import MemoryStore
-from tests.fakes.moving import requeue
 from tests.fakes.one_pass import assert_equals_one_pass
+from tests.fakes.redriving import requeue
 from tests.fakes.replaying import World
 from tests.fakes.rollups import rolled, windows_of, with_levels
 from tests.fakes.rooms import Rooms
 from tests.fakes.runs import LATER, NOW, staged_result
-from tests.fakes.store import Store
+from tests.fakes.store import MemoryStore, Store
 from tests.rooms.found import PARTITIONS, known_after, lines_of, logs_of, outcomes_of, samples_of, transform_of
 from tests.sql.gates import gates
 from tests.sql.grants import grants_of

@@ -14,7 +14,7 @@ from core.tasks.run import open_parts, work_on
 from core.tasks.task import TaskOrder
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.moving import discard, requeue
+from tests.fakes.redriving import discard, requeue
 from tests.fakes.replaying import order, request_replay
 from tests.simulation.deployments import TRANSFORMS
 from tests.simulation.watch import WatchedStore

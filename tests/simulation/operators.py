@@ -46,7 +46,7 @@ from core.tasks.statuses import TaskMove, TaskVerb
 from core.tasks.task import TaskOrder
 from tests.fakes.builders import STREAM, FakeClock
 from tests.fakes.faulty_database import Killed
-from tests.fakes.moving import discard, redriving, requeue
+from tests.fakes.redriving import discard, redriving, requeue
 from tests.fakes.replaying import order, request_replay
 from tests.fakes.store import Store
 from tests.simulation.deployments import deadly

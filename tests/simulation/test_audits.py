@@ -30,10 +30,9 @@ from core.tasks.task import TaskOrder
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import STREAM
 from tests.fakes.faulty_database import Killed
-from tests.fakes.memory_store import MemoryStore
-from tests.fakes.moving import redriving
 from tests.fakes.operator_stores import OperatorStores
-from tests.fakes.redriving import request_redrive
+from tests.fakes.redriving import redriving, request_redrive
+from tests.fakes.store import MemoryStore
 from tests.simulation.operators import REFUSED, Instance
 from tests.simulation.seeds import seeds
 from tests.simulation.trouble import ProcessDatabase

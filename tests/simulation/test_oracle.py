@@ -8,8 +8,7 @@ import pytest
 
 from core.store.script import Outcome, Script
 from tests.fakes.faulty_database import OverDatabase
-from tests.fakes.memory_store import MemoryStore
-from tests.fakes.store import Store
+from tests.fakes.store import MemoryStore, Store
 from tests.simulation.oracle import check
 from tests.simulation.watch import WatchedStore
 from tests.simulation.world import World

@@ -11,7 +11,7 @@ from typing import Any
 
 from core.store.database import Database
 from core.store.script import OfRows, Outcome, Script
-from tests.fakes.memory_store import MemoryStore
+from tests.fakes.store import MemoryStore
 
 LEASE = 300  # seconds of a claim
 FINAL = ("batch_ledger", "partition_anchor")  # rows that never change

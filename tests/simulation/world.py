@@ -31,7 +31,7 @@ from core.model.policies import Fuse, SubjectKey
 from core.store.database import Database
 from tests.fakes.builders import FakeClock, batch, partition
 from tests.fakes.faulty_database import Killed, TimedDatabase
-from tests.fakes.sqlite_eyes import SqliteEyes
+from tests.fakes.kept import SqliteEyes
 from tests.fakes.store import Store
 from tests.simulation.answers import answers, served
 from tests.simulation.deployments import TRANSFORMS

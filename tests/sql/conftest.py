@@ -6,7 +6,7 @@ import pytest
 
 from core.store.sqlserver.connections import Deadlines, Session, connect
 from core.store.sqlserver.database import SqlServerDatabase
-from tests.fakes.server_engine import CONNECTION, empty_schema, shared_schema
+from tests.fakes.engines import CONNECTION, empty_schema, shared_schema
 from tests.fakes.store import Store
 from tests.sql.wire import Wire
 

@@ -43,11 +43,11 @@ from hubledger.cli.ddl.migration import next_migration
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, ServerAggregation, committed, ingest
 from tests.fakes.builders import EPOCH, batch, commit, events, partition, reading, stamps
 from tests.fakes.declared import appended, forgotten
+from tests.fakes.engines import CONNECTION, TABLES, SqlServerEngine, drop_schema, shared_schema
 from tests.fakes.own_room import own_room
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.rooms import EXAMPLES, all_migrations
 from tests.fakes.runs import NOW, opened_run, staged_result, window
-from tests.fakes.server_engine import CONNECTION, TABLES, SqlServerEngine, drop_schema, shared_schema
 from tests.fakes.store import Store
 from tests.sql.statements import commit_of
 from tests.sql.values import ROW_CLASSES

@@ -21,9 +21,9 @@ from core.tasks.run import open_task
 from core.tasks.statuses import TaskMove
 from core.tasks.task import TaskOrder
 from tests.fakes.builders import commit, event, partition
+from tests.fakes.engines import CONNECTION, SqlServerEngine, shared_schema
 from tests.fakes.erasing import KEY, ErasingWorld, events_of
 from tests.fakes.plain_transform import ROW_CLASSES
-from tests.fakes.server_engine import CONNECTION, SqlServerEngine, shared_schema
 from tests.fakes.store import Store
 from tests.sql.test_on_server_locks import running
 

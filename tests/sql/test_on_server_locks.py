@@ -39,10 +39,10 @@ from tests.fakes.builders import (
     partition,
     settled,
 )
+from tests.fakes.engines import CONNECTION, SqlServerEngine, shared_schema, under_way
 from tests.fakes.kept import Engine
 from tests.fakes.redriving import Redriving
 from tests.fakes.replaying import opened
-from tests.fakes.server_engine import CONNECTION, SqlServerEngine, shared_schema, under_way
 from tests.fakes.store import Store
 from tests.sql.statements import commit_with
 from tests.sql.test_on_server import RETRACTED

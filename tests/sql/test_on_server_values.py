@@ -27,7 +27,7 @@ from core.store.sqlserver.connections import Session
 from core.store.sqlserver.database import SqlServerDatabase
 from tests.fakes.builders import PATIENCE, batch, commit, event, letter, partition, settled, stamps
 from tests.fakes.declared import appended, state
-from tests.fakes.server_engine import CONNECTION, shared_schema
+from tests.fakes.engines import CONNECTION, shared_schema
 from tests.fakes.store import Store
 from tests.sql.values import DECIMALS, EPOCH, LARGEST_DECIMAL, ROW_CLASSES, awkward_row_of, row_of
 

@@ -27,7 +27,7 @@ from core.transforms.loading import load_aggregates, load_transform
 from hubledger.cli.ddl.room import rights_text
 from infra.hooks.database import USER
 from local.explain import OF_THE_OWNER, TRANSACTIONS, Use, explained, lock_lines, main, rights_of_statements, uses_of
-from tests.fakes.server_engine import CONNECTION, shared_schema
+from tests.fakes.engines import CONNECTION, shared_schema
 from tests.offenders import holds_for
 from tests.sql import statements
 from tests.sql.grants import grants_of

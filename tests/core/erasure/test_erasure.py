@@ -45,11 +45,10 @@ from tests.fakes.child_tries import ChildTries
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.erasing import KEY, ErasingWorld, events_of
 from tests.fakes.faulty_database import OverDatabase
-from tests.fakes.incarnations import open_next
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import ROW_CLASSES, transform
 from tests.fakes.replaying import changed, order, request_replay
-from tests.fakes.store import Store
+from tests.fakes.store import Store, open_next
 
 N = SequenceNumber
 GONE, STAYS = "home-7", "home-70"  # the second name begins with the first

@@ -22,11 +22,9 @@ from core.model.ports import Extent, OffsetRefused, Place
 from core.settle.partition_store import Partitions
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import EPOCH, NOON, STREAM, FakeClock, batch, commit, event, events, partition, stamps
-from tests.fakes.incarnations import opening
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
-from tests.fakes.store import Store
+from tests.fakes.store import MemoryStore, Store, opening
 
 OLD, NEW = EPOCH - timedelta(days=1), EPOCH + timedelta(hours=1)
 REFUSED = "recreated, restored or failed over"

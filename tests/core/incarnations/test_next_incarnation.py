@@ -20,13 +20,11 @@ from tests.core.replay.test_task import request
 from tests.fakes import builders
 from tests.fakes.builders import EPOCH, NOON, STREAM, FakeClock, claim, commit, events, keep_letters, partition, settled
 from tests.fakes.faulty_database import NotedDatabase
-from tests.fakes.incarnations import open_next, opening
 from tests.fakes.kept import Engine
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.replaying import opened
-from tests.fakes.store import Store
+from tests.fakes.store import MemoryStore, Store, open_next, opening
 
 P = partition()
 OLD, NEW = EPOCH - timedelta(days=1), EPOCH + timedelta(hours=1)

@@ -13,9 +13,9 @@ from core.model.policies import Fuse
 from tests.fakes.builders import FakeClock, batch, event, partition, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.memory_store import MemoryStore
 from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import MemoryStore
 
 FUSE = Fuse(share=0.5, floor=10, patience=3)
 HOLDING = LetterPolicy(order="hold_key")

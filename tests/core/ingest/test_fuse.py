@@ -12,7 +12,7 @@ from core.model.rows import References, Row
 from core.model.transforms import Transform
 from tests.core.ingest.conftest import FUSE, HOLDING, QUIET, World
 from tests.fakes.builders import event, events, partition
-from tests.fakes.memory_store import MemoryStore
+from tests.fakes.store import MemoryStore
 
 
 @pytest.fixture

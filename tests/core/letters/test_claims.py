@@ -19,10 +19,9 @@ from examples.home_security.transform import SensorReading
 from tests.fakes import builders
 from tests.fakes.builders import LATEST, NOON, STREAM, batch, claim, event, hold, ids, keep_letters, partition, stamps
 from tests.fakes.kept import Engine
-from tests.fakes.memory_store import MemoryStore
-from tests.fakes.moving import discard
 from tests.fakes.plain_transform import PLAIN
-from tests.fakes.store import Store
+from tests.fakes.redriving import discard
+from tests.fakes.store import MemoryStore, Store
 from tests.patience import allowed
 
 LEASE = timedelta(seconds=300)

@@ -22,11 +22,9 @@ from tests.core.letters.test_held import World, of_key
 from tests.core.letters.test_held import statuses as statuses_of
 from tests.fakes.builders import FakeClock, commit, event, keep_letters, letter, partition, settled
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed
-from tests.fakes.incarnations import opening
 from tests.fakes.kept import Engine
-from tests.fakes.memory_store import MemoryStore
 from tests.fakes.redriving import ALL, Redriving, request_redrive, with_exhausted_letters
-from tests.fakes.store import Store
+from tests.fakes.store import MemoryStore, Store, opening
 
 LETTERS = dict.fromkeys(range(0, 12, 2), "a")
 ZERO = LetterChoice(partition_id=PartitionId("0"))

@@ -22,10 +22,9 @@ from examples.home_security.transform import SensorReading
 from tests.fakes.builders import NOON, STREAM, FakeClock, commit, event, home, ids, keep_letters, partition, settled
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.kept import KeptLetter
-from tests.fakes.memory_store import MemoryStore
-from tests.fakes.moving import requeue
 from tests.fakes.plain_transform import PLAIN
-from tests.fakes.store import Store
+from tests.fakes.redriving import requeue
+from tests.fakes.store import MemoryStore, Store
 
 LEASE = timedelta(seconds=300)
 CALLS = ["claim_letters", "begin_chunk", "commit_retry"]

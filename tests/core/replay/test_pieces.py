@@ -21,9 +21,9 @@ from core.settle.isolate import Isolation
 from examples.home_security.transform import Home
 from tests.fakes.builders import EPOCH, STREAM, event, events, home, ids, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.replaying import order
+from tests.fakes.store import MemoryStore
 
 STATE = PartitionState(partition(), 1, None)
 

@@ -23,10 +23,9 @@ from examples.home_security.transform import Home
 from tests.fakes.builders import EPOCH, commit, event, events, home, ids, letter, partition, reading, settled
 from tests.fakes.kept import Engine
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import ROW_CLASSES
 from tests.fakes.replaying import World, log_of, opened, order, replay_asked
-from tests.fakes.store import Store
+from tests.fakes.store import MemoryStore, Store
 
 P = partition()
 JOB, OTHER, THIRD = (UUID(int=number, version=4) for number in (1, 2, 3))

@@ -21,9 +21,8 @@ from core.store.script import Outcome, Script
 from tests.fakes.builders import EPOCH, FakeClock, batch, commit, event, events, partition, reading, stamps
 from tests.fakes.faulty_database import NotedDatabase
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
-from tests.fakes.store import Store
+from tests.fakes.store import MemoryStore, Store
 
 P = partition()
 OTHER = AttemptMark(P.partition_id, span(0, 9), UUID(int=99), EPOCH, 0, "test/1")

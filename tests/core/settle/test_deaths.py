@@ -21,8 +21,7 @@ from core.store.script import Named, Outcome, Script
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, events, reading, stamps
 from tests.fakes.faulty_database import OverDatabase
-from tests.fakes.memory_store import MemoryStore
-from tests.fakes.store import Store
+from tests.fakes.store import MemoryStore, Store
 from tests.simulation.seeds import seeds
 
 

@@ -18,10 +18,9 @@ from tests.fakes.builders import FakeClock, batch, event, events, home, reading,
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.kept import Engine
-from tests.fakes.memory_store import MemoryStore
 from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
-from tests.fakes.store import Store
+from tests.fakes.store import MemoryStore, Store
 
 
 def log_of(length: int, bad: Iterable[int]) -> list[Event]:

@@ -18,9 +18,8 @@ from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes import builders
 from tests.fakes.builders import EPOCH, NOON, alert, claim, commit, event, home, letter, partition, reading, settled
 from tests.fakes.faulty_database import NotedDatabase
-from tests.fakes.incarnations import open_next
 from tests.fakes.kept import Engine, KeptRow
-from tests.fakes.store import Store
+from tests.fakes.store import Store, open_next
 
 P = partition()
 

@@ -17,9 +17,9 @@ from core.store.sqlserver.connections import FIRST_RECONNECT, Access
 from core.store.sqlserver.database import SqlServerDatabase
 from tests.fakes.builders import EPOCH, STREAM, FakeClock, partition, stamps
 from tests.fakes.faulty_database import NotedDatabase
-from tests.fakes.memory_store import MemoryStore
 from tests.fakes.odbc_driver import FakeDriver
 from tests.fakes.operator_stores import OperatorStores, operator_stores
+from tests.fakes.store import MemoryStore
 
 AWAY = StoreUnavailable("the database does not answer")
 OUTAGE = [AWAY] * 500  # longer than any patience here

@@ -15,9 +15,8 @@ from examples.home_security.transform import Home
 from tests.fakes import builders
 from tests.fakes.builders import NOON, FakeClock, batch, claim, commit, event, home, partition, reading, settled, stamps
 from tests.fakes.faulty_database import Fault, FaultyDatabase, Killed
-from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
-from tests.fakes.store import Store
+from tests.fakes.store import MemoryStore, Store
 
 P, Q = partition("0"), partition("1")
 KEEP = 60.0

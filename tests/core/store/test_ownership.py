@@ -9,7 +9,7 @@ from core.model.events import PartitionId, SequenceNumber, stream_of
 from core.settle.partition_store import Partitions
 from core.worker.ownership import SqlCheckpointStore
 from tests.fakes.builders import NOON, FakeClock, commit, partition
-from tests.fakes.memory_store import MemoryStore
+from tests.fakes.store import MemoryStore
 
 NAMES = ("localhost:5672", "telemetry", "hubledger")
 OF_STREAM = dict(zip(("fully_qualified_namespace", "eventhub_name", "consumer_group"), NAMES, strict=True))

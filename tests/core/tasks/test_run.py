@@ -14,7 +14,7 @@ from core.tasks.store import Ending, Tasks, advance_steps
 from core.tasks.task import Advance, PartRequest, Task, TaskOrder, TaskPart, TaskRequest
 from tests.fakes import builders
 from tests.fakes.builders import EPOCH
-from tests.fakes.memory_store import MemoryStore
+from tests.fakes.store import MemoryStore
 
 TASK = UUID(int=7)
 PIECES = 3

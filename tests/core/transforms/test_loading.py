@@ -13,7 +13,7 @@ from core.worker.work import CLOCK, Receiver
 from examples.flight_info.transform import FlightChange
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import batch, event
-from tests.fakes.memory_store import MemoryStore
+from tests.fakes.store import MemoryStore
 from tests.fakes.written_modules import ROOM, WrittenModules, broken_room
 
 PLAIN = "VERSION = '{}'\ndef transform(event, references): return ()\n"

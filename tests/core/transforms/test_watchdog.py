@@ -17,7 +17,7 @@ from core.settle.settle import reference_keys, settle
 from core.settle.watchdog import EXIT_STATUS, GRACE, Watchdog
 from local.programs import APP
 from tests.fakes.builders import NOON, STREAM, FakeClock, events, keep_letters, partition, stamps
-from tests.fakes.memory_store import MemoryStore
+from tests.fakes.store import MemoryStore
 from tests.patience import allowed
 
 DEADLINE = 240.0

@@ -9,8 +9,7 @@ import pytest
 from core.model.events import Partition, stream_of
 from core.worker.ownership import Ownership, SqlCheckpointStore, surplus
 from tests.fakes.builders import EPOCH, STREAM, partition
-from tests.fakes.memory_store import MemoryStore
-from tests.fakes.store import Store
+from tests.fakes.store import MemoryStore, Store
 from tests.patience import allowed
 
 P = partition()

@@ -31,9 +31,8 @@ from tests.fakes.builders import keep_letters as given_letters
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
-from tests.fakes.store import Store
+from tests.fakes.store import MemoryStore, Store
 from tests.patience import MOMENT, allowed, until
 
 LOOK = timedelta(seconds=60)

@@ -94,7 +94,7 @@ def test_the_work_goes_on_without_telemetry_and_its_sdk_when_it_is_off(environ: 
 BATCH = """
 import json, os, time
 from tests.fakes.builders import batch, events
-from tests.fakes.memory_store import MemoryStore
+from tests.fakes.store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.worker.work import CLOCK

@@ -38,9 +38,8 @@ from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
 from tests.fakes.builders import NOON, STREAM, FakeClock, batch, event, events, ids, keep_letters, partition, reading
 from tests.fakes.faulty_database import Fault, FaultyDatabase
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
-from tests.fakes.store import Store
+from tests.fakes.store import MemoryStore, Store
 from tests.fakes.ticks import World
 
 
