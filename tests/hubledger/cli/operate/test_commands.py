@@ -68,7 +68,7 @@ def test_every_command_is_tried() -> None:
     elsewhere = (
         "logs",
         "mcp",
-    )  # logs asks no app: test_doctor.py; mcp prints no answer: tests/acceptance/cli/test_agents.py
+    )  # logs asks no app: test_doctor.py; mcp prints no answer: tests/acceptance/cli/test_cli.py
     assert sorted([*COMMANDS, *elsewhere]) == sorted([*SINGLE, *groups])
 
 
