@@ -149,13 +149,14 @@ LETTERS: tuple[ForgottenKind, ...] = ("kept", "unkept")
 
 @dataclass(frozen=True, slots=True)
 class OpenCount:
-    """The open letters or gaps of one kind in a partition. The hub no longer holds the events of `gone`. A gap is gone
-    with its first event. Of the others, the first event was enqueued at `first_at`."""
+    """The open letters or gaps of one kind in a partition. The hub begins at the number `before`, and no longer holds
+    the events of `gone`. A gap is gone with its first event. Of the others, the first was enqueued at `first_at`."""
 
     partition_id: PartitionId
     kind: ForgottenKind
     gone: int
     first_at: datetime | None
+    before: SequenceNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +182,7 @@ class BurnDowns:
         """Count the open letters of a partition by kind. The letters before `beginning` are gone."""
         own = {"partition_id": partition_id, "beginning": beginning}
         return tuple(
-            OpenCount(partition_id, kind, gone, instant_or_none(first_at))
+            OpenCount(partition_id, kind, gone, instant_or_none(first_at), beginning)
             for kind in LETTERS
             for gone, first_at in self._stream.ask("count_open_letters", **own, body_kept=int(kind == "kept"))
             if gone or first_at

@@ -44,9 +44,13 @@ class BurnDown:
         return self._hours(ONLY_IN_HUB)
 
     @property
-    def events_lost(self) -> int:
+    def lost(self) -> tuple[OpenCount, ...]:
         """The open letters without a body, and the open gaps, whose event the hub no longer holds."""
-        return sum(one.gone for one in self.counts if one.kind in ONLY_IN_HUB)
+        return tuple(one for one in self.counts if one.gone and one.kind in ONLY_IN_HUB)
+
+    @property
+    def events_lost(self) -> int:
+        return sum(one.gone for one in self.lost)
 
     def _hours(self, kinds: Sequence[ForgottenKind]) -> float:
         """Return the hours until the hub forgets the first of these events: never less than 0, its whole retention when
@@ -79,7 +83,7 @@ def read_burn_down(
     for id, each in groupby(gaps, lambda gap: gap.partition_id):
         are_gone = [gap.first < beginnings[id] for gap in each]
         first_at = None if all(are_gone) else gap_at[id]  # those that the hub holds count as old as the first
-        counts.append(OpenCount(id, "gap", sum(are_gone), first_at))
+        counts.append(OpenCount(id, "gap", sum(are_gone), first_at, beginnings[id]))
     return BurnDown(now, retention, tuple(counts))
 
 

@@ -14,7 +14,7 @@ import msgspec
 from core.api.operation import Answer, Call, operation
 from core.erasure.store import ErasureKeyAnswer
 from core.errors import HubledgerError, HubRefused, HubUnreachable, StopReason, StoreUnavailable
-from core.ledger.store import Ledger, StreamStop
+from core.ledger.store import Ledger, OpenCount, StreamStop
 from core.ledger.totals import KEPT, Books, PartitionBooks, count_without_key, lag_of, lag_time, rates
 from core.ledger.watch import find_standing
 from core.model.commits import PartitionStop
@@ -269,14 +269,24 @@ class LettersByStatus(Answered):
     counted_at: datetime
 
 
+_Lost: Any = shape_of(OpenCount, hidden=("first_at", "gone"))
+
+
+class LostEvents(_Lost):
+    """The lost events of a partition: of open gaps, or of open letters without a body, with numbers before `before`."""
+
+    events: int
+
+
 class HubForgets(Answered):
     """The events that the hub will forget, as in the facts of the watch: the hours until it no longer holds the first
     event of an open letter, and of those that nothing else has stored (its whole retention where there is none, -1
-    where it is not known). It no longer holds `events_lost`."""
+    where it is not known). It no longer holds `events_lost`: those of `lost`."""
 
     letters_expiring_hours: float
     loss_hours: float
     events_lost: int
+    lost: list[LostEvents]
 
 
 _OldestLetter: Any = shape_of(LetterKey)
@@ -371,7 +381,9 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
             **{status: counted.letters.counts.get(status, 0) for status in OPEN},
         ),
         oldest_open_letter=None if oldest is None else written(OldestLetter, oldest),
-        hub_forgets=written(HubForgets, forgets),
+        hub_forgets=written(
+            HubForgets, forgets, lost=[written(LostEvents, one, events=one.gone) for one in forgets.lost]
+        ),
         unknown_fields=[UnknownField(name=name, events=events) for name, events in books.unknown_fields],
         without_key=count_without_key(books.partitions),
         lost_erasure_keys=LOST_KEYS.get(),

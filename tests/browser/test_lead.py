@@ -62,7 +62,12 @@ def tell(
     body["letters"].update(dead_lettered=body["dead_lettered"] + held, replayed=0)
     failed = {"partition_id": "4", "sequence_number": "11041", "failed_at": before(body, 1_500)}
     body["oldest_open_letter"] = failed if exhausted else None
-    body["hub_forgets"] = {"letters_expiring_hours": 23.6 if exhausted else 24.0, "loss_hours": 24.0, "events_lost": 0}
+    body["hub_forgets"] = {
+        "letters_expiring_hours": 23.6 if exhausted else 24.0,
+        "loss_hours": 24.0,
+        "events_lost": 0,
+        "lost": [],
+    }
 
 
 def changed(page: "Page", change: Callable[[Any], None], of_run: bool = False) -> None:

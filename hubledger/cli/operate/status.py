@@ -147,7 +147,7 @@ def view(out: Output, value: Mapping[str, Any], most: int | None = None) -> Rend
 
 
 def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
-    letters, oldest, hub = value["letters"], value["oldest_open_letter"], value["hub_forgets"]
+    letters, oldest, hub, lag = value["letters"], value["oldest_open_letter"], value["hub_forgets"], value["lag"]
     counts = ", ".join(
         f"{name} {text_of(letters[name])}" for name in ("waiting", "retrying", "held", "exhausted") if letters[name]
     )
@@ -156,14 +156,15 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
     held: object = f"{seconds(hours * 3600)} more" if letters["open"] and hours >= 0 else None
     if hub["events_lost"]:
         others = f", the others {seconds(hours * 3600)}" if held else ""
-        held = Text(f"{counted(hub['events_lost'], 'event')} lost{others}", style=BAD)
+        where = "; ".join(
+            f"partition {text_of(one['partition_id'])} before {text_of(one['before'])}" for one in hub["lost"]
+        )
+        held = Text(f"{counted(hub['events_lost'], 'event')} lost ({where}){others}", style=BAD)
     return {
         "hub": f"{value['event_hub']}, {value['consumer_group']}, incarnation {text_of(value['incarnation'])}",
         "ledger": yes_or_no(value["ledger_balanced"], "balanced", "NOT BALANCED"),
         "accounted": f"{text_of(value['accounted'])} of {text_of(value['numbers'])}",
-        "lag": text_of(value["lag"])
-        if value["lag"] is not None
-        else Text("unknown: the hub does not answer", style=WARNING),
+        "lag": Text("unknown: the hub gave no answer", style=WARNING) if lag is None else text_of(lag),
         "letters open": f"{text_of(letters['open'])}{f' ({counts})' if counts else ''}",
         "oldest": where,
         "held by the hub": held,

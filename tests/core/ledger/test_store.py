@@ -157,9 +157,9 @@ def test_open_letters_are_counted_with_and_without_a_body_and_settled_ones_are_n
 
 def test_letters_before_the_beginning_are_gone_and_the_first_of_the_others_has_the_time(office: Office) -> None:
     office.letters(*(failed(number, hour) for number, hour in ((0, 0), (2, 0.5), (3, 1), (5, 3), (6, 10))))
-    assert counted(office)["kept"] == OpenCount(P, "kept", 0, EPOCH)
-    assert counted(office, 3)["kept"] == OpenCount(P, "kept", 2, EPOCH + HOUR)
-    assert counted(office, 7)["kept"] == OpenCount(P, "kept", 5, None)
+    assert counted(office)["kept"] == OpenCount(P, "kept", 0, EPOCH, SequenceNumber(0))
+    assert counted(office, 3)["kept"] == OpenCount(P, "kept", 2, EPOCH + HOUR, SequenceNumber(3))
+    assert counted(office, 7)["kept"] == OpenCount(P, "kept", 5, None, SequenceNumber(7))
 
 
 def test_an_open_gap_is_not_older_than_the_event_at_the_checkpoint(office: Office) -> None:

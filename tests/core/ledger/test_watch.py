@@ -261,8 +261,11 @@ def test_the_aggregation_lags_by_the_age_of_the_oldest_commit_that_waits_or_of_t
     assert (facts["aggregation_lag_seconds"], facts["stale"]) == (10_800.0, ", ".join(named))
 
 
-KEPT = OpenCount(P0, "kept", 1, NOW - timedelta(hours=22))
-BARE, GONE = OpenCount(P0, "unkept", 2, NOW - timedelta(hours=14)), OpenCount(P0, "gap", 1, None)
+KEPT = OpenCount(P0, "kept", 1, NOW - timedelta(hours=22), SequenceNumber(9))
+BARE, GONE = (
+    OpenCount(P0, "unkept", 2, NOW - timedelta(hours=14), SequenceNumber(9)),
+    OpenCount(P0, "gap", 1, None, SequenceNumber(9)),
+)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +301,7 @@ class Open(BurnDowns):
         found = []
         for kind, numbers in self.letters.items():
             held = [hours(one) for one in numbers if one >= beginning]
-            found.append(OpenCount(partition_id, kind, len(numbers) - len(held), min(held, default=None)))
+            found.append(OpenCount(partition_id, kind, len(numbers) - len(held), min(held, default=None), beginning))
         return tuple(found) if partition_id == P0 else ()
 
     def read_open_gaps(self) -> tuple[OpenGap, ...]:
@@ -341,3 +344,4 @@ def test_the_burn_down_tells_when_letters_and_gaps_lose_their_events_and_what_is
     hub.fails = lambda: beginning is None
     found = watch.read_burn_down(STREAM, Open(letters, gaps), hub, retention, hours(now))
     assert (found.letters_expiring_hours, found.loss_hours, found.events_lost) == facts
+    assert {one.before for one in found.lost} == ({beginning} if facts[2] else set()), "where the hub begins"

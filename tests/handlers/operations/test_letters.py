@@ -78,6 +78,8 @@ def test_a_body_that_was_not_stored_is_read_from_the_hub_and_cut_at_the_limit(ru
     assert (long["bytes"], long["truncated"], len(long["shown"])) == (LARGEST_SHOWN + 1, True, LARGEST_SHOWN)
     assert (found["gone"]["shown"], found["gone"]["bytes"]) == (None, 0)
     assert found["gone"]["fault"] == "it was not stored, and the hub no longer has it"
+    lost = {"partition_id": "1", "kind": "unkept", "before": "1", "events": 1}
+    assert running.get("status").body["hub_forgets"]["lost"] == [lost]
 
 
 ORDER = {"move": "retry", "filter": {}, "expected_count": 3, "reason": "the transform was fixed"}
