@@ -4,7 +4,7 @@ const AT = new URL("./", import.meta.url).pathname; // ".../api/ops/"
 const [OVERVIEW, LETTERS, LEDGER] = ["The overview", "From a poison event to a replay", "Where a number went"];
 const OPERATOR = {
   [OVERVIEW]: ["Ledger", "Lag", "Rate", "Partitions"],
-  "A partition is stopped": ["Stopped partitions", "Partitions in an outage", "Partitions with a fault"], "The audit": ["Audit", "Audit of the ledger", "Faults"],
+  "The audit": ["Audit", "Audit of the ledger", "Faults"],
   [LETTERS]: ["Dead letters", "By cause", "One by one", "Why", "Event", "Body", "History", "Discard it", "By value of the message", "New replay", "Newest tasks",
     "Dry run", "Replay", "What would change", "By partition", "What happened"],
   "Many letters at once": ["Retries and discards so far", "Retry", "Discard"], "Old rows": ["Old rows", "Purge", "Dry run: nothing is deleted", "What is old enough", "What was deleted"],

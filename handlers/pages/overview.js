@@ -11,21 +11,20 @@ const OUTCOMES = ["written", "filtered", "dead_lettered", "held", "absent"];
 let details = { of: "", stops: [] };
 
 export async function overview(place, left) {
-  const [lead, stopped] = [1, 2].map(() => el("div", { "aria-live": "polite" }));
+  const lead = el("div", { "aria-live": "polite" });
   const [top, charts] = [1, 2].map(() => el("div", { class: "columns" }));
   const partitions = el("div", {});
   const minutes = minutesOfApp();
   const [summed, running, isLasting] = [runsOfApp(), runningTasks(), lasting()];
-  place.append(el("h1", {}, "Overview"), lead, stopped, top, charts, partitions, auditing());
+  place.append(el("h1", {}, "Overview"), lead, top, charts, partitions, auditing());
   await repeat(left, EVERY_MS, async () => {
     const [read, found, newest, tasks] = await Promise.all([get("status"), minutes(), summed(), running()]);
     const status = await withDetails(read);
     if (left.aborted) return;
     if (lead.childElementCount === 0) place.querySelector("[aria-label=Audit] details").open = !isEven(status) && !isNarrow();
     needs(lead, status, { runs: newest, tasks, minutes: found.minutes, late: status.partitions.filter(isLasting(status)) });
-    renew(stopped, stops(status));
     renew(top, balance(status, newest), letters(status));
-    renew(charts, ...overTime(found, status.lag));
+    renew(charts, ...overTime(found, status));
     renew(partitions, byPartition(status));
     nameStream(status);
   });
@@ -127,8 +126,8 @@ const isKept = ({ hub_forgets: hub }) => hub.loss_hours > hub.letters_expiring_h
 function forgets(status) {
   const { letters: found, hub_forgets: hub, hub_forgets: { letters_expiring_hours: hours } } = status;
   return el("p", { id: "hub-forgets", class: isKept(status) && !hub.events_lost ? "" : "bad", hidden: !(found.open > 0 && hours > 0) && !hub.events_lost },
-    found.open > 0 && hours > 0 ? `The hub holds the events of all ${hub.events_lost ? "other " : ""}open letters for ${duration(3600 * hours)}. ${isKept(status)
-      ? "After that they can still be retried: the app stores their bodies. " : `In ${duration(3600 * hub.loss_hours)} the hub drops an event of which there is no copy: retry its letter before. `}` : "",
+    found.open > 0 && hours > 0 ? isKept(status) ? `The hub holds the events of all open letters for ${duration(3600 * hours)}. After that they can still be retried: the app stores their bodies. `
+      : `In ${duration(3600 * hub.loss_hours)} the hub drops the first event of which there is no copy: retry its letter before. ` : "",
     hub.events_lost ? `The hub has dropped ${plural(hub.events_lost, "event")} without a copy.` : "");
 }
 
@@ -174,14 +173,14 @@ const FEW = 3; // partitions of a line that are named
 // A reason of stops: what has happened, what to do, and more.
 const STOPS = {
   incarnation: ["the hub is another one", "Open the next incarnation of the stream, as the runbook says: that ends the stop.", "The hub is not the one that the stream was read from."],
-  outage: ["most events fail", "Repair what the events need, such as a table or a service, or deploy the last version that worked", "The first batch in which most events succeed ends the outage."],
-  store: ["the database refuses a batch", "Clear what blocks the database: the next batch that is written ends the stop.", ""],
+  outage: ["most events fail", "", ""],
+  store: ["the database refuses a batch", "Clear what the error names, such as a full log or a lock that somebody holds: the next batch that is written ends the stop.", ""],
   trigger: ["the host delivers nothing", "No event waits: until the host delivers again, the app reads the events itself once a minute. The log of the host names the event that it cannot read.", ""],
-  erasure_key: ["the key of an erasure is missing", "Set ERASURE_KEY_BEFORE to the former key: older events then go on.", "Without this key the app cannot tell which older events an erasure covers. It writes newer events."],
-  held: ["too many events wait for a letter", "Retry or discard the letters that the held events wait for, and leave the held ones alone. Then the partition goes on.", "Events of one key keep their order: while a letter of the key is open, the app holds the later events."],
-  database: ["the database does not answer", "Check that the database is up and takes writes: the partition then goes on by itself.", "No batch has been written since, although events wait."],
-  hub: ["the hub does not answer", "Check the hub's network, and the rights of the app to it: the partition then goes on by itself.", "No batch has been written since, although events wait."],
-  [NONE]: ["no error is recorded", "Check in the settings of the function app whether functions are switched off, then its log.", "No batch has been written since, although events wait."],
+  erasure_key: ["the key of an erasure is missing", "Set `ERASURE_KEY_BEFORE` to the former key: older events then go on.", "Without this key the app cannot tell which older events an erasure covers. It writes newer events."],
+  held: ["too many events wait for a letter", "Retry or discard the letters of the partition that need you, and leave the held ones alone. Then the partition goes on.", "Events of one key keep their order: while a letter of the key is open, the app holds the later events."],
+  database: ["the database does not answer", "Check that the database is up and takes writes, and that nobody holds a lock: the partition then goes on by itself.", ""],
+  hub: ["the hub does not answer", "Check the hub's network, and the rights of the app to it: the partition then goes on by itself.", ""],
+  [NONE]: ["no error is recorded", "Check in the settings of the function app whether functions are switched off, then its log.", ""],
 };
 const MANNER = { trigger: "read by the app's own reader", erasure_key: "read from newer events on" }; // others are not read
 
@@ -196,26 +195,32 @@ const alike = (stops) => [...Map.groupBy(stops, (one) => JSON.stringify(
 const firstOf = (group) => group.map((one) => one.stopped_at).sort()[0];
 const sum = (group, name) => group.reduce((so, one) => so + one[name], 0);
 
-/** Describe stops of one reason and one error: what to do and until when, the error, and more. */
-function stopWords(group, status) {
+/** Return the matter of stops of one reason and one error. */
+function stopOf(group, status) {
   const [one] = group;
-  const [, what, more] = STOPS[one.reason] ?? (one.stands ? STOPS[NONE] : ["", "The runbook says what to do.", ""]);
-  const share = one.tried ? ` ${count(sum(group, "failed"))} of the ${plural(sum(group, "tried"), "event")} last tried fail, most with ${one.failure}.` : "";
-  const since = `${goesOn(one) ? "In trouble" : "Stopped"} since ${instant(firstOf(group)).textContent}.${share}`;
-  const said = { cause: isQuoted(one) ? quoteOf(one) : "", known: since, more: one.reason === "held" ? `${more} It is among the ${plural(status.letters.exhausted, "letter")} that need you.` : more };
-  if (isAccepting(one)) {
-    return [`${what}; then retry the letters: none of them is lost by that. Until then events that succeed are written, and failing ones become letters: ${count(sum(group, "letters"))} so far.`, { ...said, more: `${more} The app first waited ${plural(one.patience, "attempt")} for a repair.` }];
-  }
-  if (!(one.patience > 0)) return [`${what} ${one.reason in MANNER ? "" : deadline(status, idsOf(group))}`, said];
+  const [title, todo, more] = STOPS[one.reason] ?? [one.reason, one.stands ? STOPS[NONE][1] : "The runbook says what to do.", ""]; // a fault without an entry is its own name
+  const where = group.length === status.partitions.length ? `all ${group.length} partitions` : `partition${group.length === 1 ? "" : "s"} ${ranged(group)}`;
   const end = fuseEnd(group, Date.parse(status.at));
-  return [`${what}. ${end - Date.parse(status.at) < 120_000 ? "In under two minutes" : `From about ${clock(end, false)} on`} failing events become letters instead: none is lost, retry them after the repair.`,
-    { ...said, more: `${more} The app has tried ${attempts(group)} times. After ${one.patience} attempts it goes on, and failing events become letters.` }];
+  const repair = one.failure?.includes(" at ") ? "The error comes from your code, or from what is sent to it: deploy the last version that worked, or a corrected one" : "Repair what the events need, such as a table or a service";
+  const words = isAccepting(one) ? `${one.tried ? `${Math.round(100 * sum(group, "failed") / sum(group, "tried"))} % of the events` : "Most events"} of ${where} fail: they become letters` : `${namedOf(group)} ${MANNER[one.reason] ?? "stopped"}: ${title}`;
+  return {
+    when: one.reason === "trigger" ? MORNING : one.stands || one.reason === "erasure_key" ? TONIGHT : NOW, words, guide: one.reason in STOPS && one.reason !== NONE ? one.reason : one.stands ? "partition-stopped" : "stop-recorded",
+    go: isAccepting(one) || one.reason === "held" ? [`#/letters?status=exhausted${group.length === 1 ? `&partition_id=${one.partition_id}` : ""}`, "Show the letters"] : [rowAt(group), group.length === 1 ? "Show the partition" : "Show the partitions"],
+    since: [isAccepting(one) ? "They fail" : one.reason in MANNER ? "In trouble" : `No event of ${where} has been written`, firstOf(group)],
+    facts: [one.tried ? `${count(sum(group, "failed"))} of the ${plural(sum(group, "tried"), "event")} last tried fail, most with ${one.failure}.` : "",
+      isAccepting(one) ? `${plural(sum(group, "letters"), "letter")} so far; events that succeed are written.` : "", isQuoted(one) || !one.detail ? "" : `${capital(alikeIn(one))}.`].join(" ").trim(),
+    cause: isQuoted(one) ? quoteOf(one) : "",
+    todo: isAccepting(one) ? `${repair}; then retry the letters: none is lost.`
+      : one.patience > 0 ? [`${repair}: the first batch in which most events succeed ends the stop.`, `${end - Date.parse(status.at) < 120_000 ? "In under two minutes" : `From about ${clock(end, false)} on`}, after ${one.patience} attempts (${attempts(group)} so far), failing events become letters instead: none is lost, retry them after the repair.`]
+        : [todo, ...(one.reason in MANNER ? [] : [deadline(status, idsOf(group))])],
+    more,
+  };
 }
 
 /** Say when the hub drops the first event that waits in these partitions. */
 function deadline({ hub_forgets: hub, partitions }, ids) {
   const kept = 3600 * Math.max(hub.letters_expiring_hours, hub.loss_hours);
-  const left = kept - Math.max(...partitions.filter((one) => ids.includes(one.partition_id)).map((one) => one.lag_seconds ?? 0));
+  const left = kept - Math.max(0, ...partitions.filter((one) => ids.includes(one.partition_id)).map((one) => one.lag_seconds));
   return kept > 0 && left > 0 ? `Nothing is lost yet: in about ${duration(left)} the hub drops the first of the waiting events.` : "Nothing is lost while the hub holds the events.";
 }
 
@@ -233,59 +238,65 @@ const faulty = (runs) => [...Map.groupBy(runs.filter((one) => one.quality), (one
 const WHEN = [["Act now", "bad"], ["Act tonight", "bad"], ["Can wait until morning", "warn"], ["Nothing to do", "calm"], ["", "good"]];
 const [NOW, TONIGHT, MORNING, NEVER, WELL] = WHEN.keys(); // as the runbook's severities; a stop is grave with or without a reason
 
-/** Return the lines, the gravest first: [when, words, where the button goes, its word, the section of the runbook, what to do,
- * and what else there is to say: the `cause` in the words of an error, and `more`]. */
+/** Return what there is to say, the gravest first: `words`, since when, the `facts` and the `cause` in the words of an error,
+ * what to do, where the button goes, the section of the runbook, and `more`. */
 function matters(status, { runs, tasks, minutes, late }) {
-  const found = [];
   const stopped = status.partitions.flatMap((one) => one.stops);
+  const found = alike(stopped).map((group) => stopOf(group, status));
   const uneven = status.partitions.filter((one) => !one.balanced);
-  for (const group of alike(stopped)) {
-    const [one] = group;
-    const words = isAccepting(one) ? "in an outage: failing events become letters" : `${MANNER[one.reason] ?? "stopped"}: ${STOPS[one.reason]?.[0] ?? one.reason}`; // a fault without an entry is its own name
-    const way = isAccepting(one) || one.reason === "held" ? [`#/letters?status=exhausted${group.length === 1 ? `&partition_id=${one.partition_id}` : ""}`, "Show the letters"] : ["#stopped", "Show the stop"];
-    found.push([one.reason === "trigger" ? MORNING : NOW, `${namedOf(group)} ${words}`, ...way, one.stands ? "partition-stopped" : one.reason in STOPS ? one.reason : "stop-recorded", ...stopWords(group, status)]);
-  }
   if (status.hub_fault) {
-    const isBusy = /ServiceBusy|throttl/i.test(status.hub_fault);
-    found.push([NOW, isBusy ? "The hub throttles the app" : "The hub does not answer", null, "", "partition-stopped", `${isBusy
-      ? "The app needs more of the hub than its throughput units allow. Add units to its namespace in the Azure portal. The app tries again by itself."
-      : "Check the hub's network, and the rights of the app to it."} Until then new events wait there, and the lag is unknown.`, { cause: status.hub_fault }]);
+    found.push({ when: TONIGHT, words: capital(hubTrouble(status.hub_fault)), guide: "hub", cause: status.hub_fault, facts: "New events wait in the hub, and the lag is unknown. Nothing is lost while the hub holds them.",
+      todo: isBusy(status.hub_fault) ? "The app needs more of the hub than its throughput units allow: add units to its namespace in the Azure portal. The app tries again by itself."
+        : "Check the hub's network, and the rights of the app to it. The app tries again by itself." });
   }
   if (!status.ledger_balanced || uneven.length) {
     const where = uneven.length === 1 ? ` in partition ${uneven[0].partition_id}` : uneven.length ? ` in ${plural(uneven.length, "partition")}` : "";
-    found.push([NOW, `The ledger does not balance${where}`, "[aria-label=Audit]", "Audit the ledger", "ledger-unbalanced", `The audit names the event, and changes nothing. ${capital(differing(status))}: its rows may be missing or double, and nothing repairs that by itself.`, { more: "Somebody has changed the ledger by hand, or the app has a fault, which could go on with other events." }]);
+    found.push({ when: NOW, words: `The ledger does not balance${where}`, guide: "ledger-unbalanced", go: ["[aria-label=Audit]", "Audit the ledger"],
+      facts: `${capital(differing(status))}: its rows may be missing or double, and nothing repairs that by itself.`, todo: "Audit the ledger: the audit names the event, changes nothing, and takes at most 20 s.",
+      more: "Somebody has changed the ledger by hand, or the app has a fault, which could go on with other events." });
   }
-  const lost = status.lost_erasure_keys;
-  if (lost.length) {
-    const since = instant(lost.map((one) => one.erased_at).sort().at(-1)).textContent;
-    found.push([TONIGHT, `The app lacks the key that recognises ${sum(lost, "subjects") === 1 ? "1 person" : `${count(sum(lost, "subjects"))} people`} whose data was deleted`, null, "", "erasure_key", `Set ERASURE_KEY_BEFORE to the former ERASURE_KEY, in the settings of the function app. The data was deleted on request, and with this key the app recognises events about these people, so that no data comes back. Until the key is set, events from before ${since} wait, whether they are new to the app, retried or replayed. Nothing is lost while the hub holds them.`, { more: "If nobody has the key any more, type bin/hubledger erase forget-key in a checkout of the app: it first lists the data that could come back, and asks." }]);
-  }
-  const gone = status.hub_forgets.events_lost;
-  if (gone) {
-    found.push([TONIGHT, `${plural(gone, "event")} ${gone === 1 ? "is" : "are"} lost`, "#/letters?status=exhausted", "Show the letters", "events-lost", `The hub dropped ${gone === 1 ? "it" : "them"} before ${gone === 1 ? "its letter or gap was" : "their letters or gaps were"} settled, and the app has no copy. ${gone === 1 ? "Its letter is" : "Their letters are"} among the oldest. Take ${gone === 1 ? "it" : "them"} from Capture, the hub's copy in a storage account, or ask the publisher to send again, as soon as you can. Then discard the letters of these events: no retry can help them.`, { more: "The ledger balances all the same: a letter is an outcome." }]);
-  }
-  for (const run of faulty(runs)) {
-    found.push([TONIGHT, `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, "[aria-label=Audit] label", "Audit the ledger and the rows", "aggregation-quality", `The audit with the rows names the events to replay, and changes nothing. ${capital(run.quality.fault)}.`, { more: `A run of ${instant(run.closed_at ?? run.planned_at).textContent} found it. Most likely somebody has deleted or added rows of a table by hand.`, also: [`#/runs/${encodeURIComponent(run.run_id)}`, "Show the run"] }]);
+  const keys = status.lost_erasure_keys;
+  if (keys.length) {
+    const [since, people, waiting] = [instant(keys.map((one) => one.erased_at).sort().at(-1)).textContent, sum(keys, "subjects"), idsOf(stopped.filter((one) => one.reason === "erasure_key"))];
+    found.push({ when: waiting.length ? TONIGHT : MORNING, words: `A key is missing: the app cannot recognise old events of ${people === 1 ? "a deleted person" : `${count(people)} deleted people`}`, guide: "erasure_key",
+      facts: `${waiting.length ? `Events of ${plural(waiting.length, "partition")} wait for it.` : "No new event waits for it now."} Events from before ${since}, and retries and replays of them, wait until the key is set, so that deleted data does not come back.`,
+      todo: "Set `ERASURE_KEY_BEFORE` to the former `ERASURE_KEY`, in the settings of the function app. Nobody has it any more? Type `bin/hubledger erase forget-key` in a checkout of the app: it lists the data that could come back, and asks." });
   }
   const gaps = sum(status.partitions, "open_gaps");
-  const all = Math.max(0, status.letters.exhausted - (gaps ? 0 : gone)); // without a gap, each lost event has a letter
-  const exhausted = stopped.some((one) => one.reason === "held") ? 0 : all - sum(stopped.filter(isAccepting), "letters"); // the stop's line has them
+  const { events_lost: gone, lost, loss_hours: left } = status.hub_forgets;
+  const all = Math.max(0, status.letters.exhausted - sum(lost.filter((one) => one.kind !== "gap"), "events"));
+  const exhausted = all - sum(stopped.filter(isAccepting), "letters"); // the stop's line has them
   if (exhausted > 0) {
-    const [left, isOther] = [status.hub_forgets.loss_hours, exhausted < status.letters.exhausted];
-    found.push([!isKept(status) && left >= 0 && left < 12 ? TONIGHT : MORNING, `${plural(exhausted, isOther ? "other letter" : "letter")} ${exhausted === 1 ? "needs" : "need"} you`, "#/letters?status=exhausted", "Show the letters", "letters-open", `A letter is an event that failed: its rows are missing, and nothing retries it by itself. Retry them when their cause is mended, or discard them. ${
-      isKept(status) ? "None is lost by waiting: the app stores their bodies." : left < 0 ? "Without HUB_RETENTION_HOURS, the app cannot say for how long letters without a body can be retried."
-        : `The app does not store all of their bodies, so they can be retried while the hub holds their events: it drops the next one in ${duration(3600 * left)}.`}`]);
+    const isUrgent = !isKept(status) && left >= 0 && left < 12;
+    const words = `${plural(exhausted, !isUrgent && exhausted < status.letters.exhausted ? "other letter" : "letter")} ${exhausted === 1 ? "needs" : "need"} you`;
+    found.push({ when: isUrgent ? TONIGHT : MORNING, words: isUrgent ? `${words} before about ${clock(Date.parse(status.at) + 3_600_000 * left, false)}` : words, guide: isUrgent ? "events-expiring" : "letters-open", go: ["#/letters?status=exhausted", "Show the letters"],
+      facts: `A letter is an event that failed: its rows are missing, and nothing retries it by itself. ${isKept(status) ? "None is lost by waiting: the app stores their bodies." : left < 0 ? "Without HUB_RETENTION_HOURS, the app cannot say for how long letters without a body can be retried."
+        : `The app does not store all of their bodies: in ${duration(3600 * left)} the hub drops the first event of which there is no copy.`}`,
+      todo: isUrgent ? "Mend their cause, and retry them before that time. If it cannot be mended by then, save the bodies: the page of each letter shows its own." : "Retry them when their cause is mended, or discard them." });
+  }
+  if (gone) {
+    const places = lost.map((one) => `${one.kind === "gap" ? "a gap" : plural(one.events, "letter")} of partition ${one.partition_id} before number ${grouped(one.before)}`);
+    found.push({ when: TONIGHT, words: `${plural(gone, "event")} ${gone === 1 ? "is" : "are"} lost`, guide: "events-lost", go: [`#/letters?status=exhausted${lost.length === 1 ? `&partition_id=${lost[0].partition_id}` : ""}`, lost.length === 1 ? `Show the letters of partition ${lost[0].partition_id}` : "Show the letters"],
+      facts: `The hub dropped ${gone === 1 ? "it" : "them"} first, and the app has no copy: ${places.slice(0, FEW).join("; ")}${places.length > FEW ? "; and others" : ""}. The ledger balances all the same: a letter is an outcome.`,
+      todo: `Take ${gone === 1 ? "the event" : "the events"} from Capture, the hub's copy in a storage account, or ask the publisher to send again. Then discard the letters that are marked as lost: no retry can help them.` });
+  }
+  for (const run of faulty(runs)) {
+    found.push({ when: TONIGHT, words: `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, guide: "aggregation-quality", go: ["[aria-label=Audit] label", "Audit the ledger and the rows"], also: [`#/runs/${encodeURIComponent(run.run_id)}`, "Show the run"],
+      facts: `${capital(run.quality.fault)}. A run of ${instant(run.closed_at ?? run.planned_at).textContent} found it. Most likely somebody has deleted or added rows of a table by hand.`, todo: "Audit the ledger and the rows: the audit names the events to replay, and changes nothing." });
   }
   const slow = lagging(status, minutes, late.filter((one) => one.stops.length === 0), stopped.length > 0);
   if (slow) found.push(slow);
   if (gaps) {
-    const left = status.hub_forgets.loss_hours;
-    found.push([NEVER, `${plural(gaps, "gap")} ${gaps === 1 ? "is" : "are"} open`, rowAt(status.partitions.filter((one) => one.open_gaps)), "Show the partitions", null, `The app asks the hub once a minute for the events that are missing, and a gap closes by itself.${left < 0 ? "" : ` The hub holds them for at least ${duration(3600 * left)}.`}`]);
+    found.push({ when: NEVER, words: `${plural(gaps, "gap")} ${gaps === 1 ? "is" : "are"} open`, go: [rowAt(status.partitions.filter((one) => one.open_gaps)), "Show the partitions"],
+      facts: `The app asks the hub once a minute for the events that are missing, and a gap closes by itself.${left < 0 ? "" : ` The hub holds them for at least ${duration(3600 * left)}.`}` });
   }
-  if (tasks.length) { found.push([NEVER, `${plural(tasks.length, "task")} ${tasks.length === 1 ? "is" : "are"} running`, "#/tasks", "Show the tasks", null, `${capital([...new Set(tasks.map((one) => one.kind))].join(", "))}.`]); }
-  if (found.length === 0 && status.numbers) found.push([WELL, "All is well"]);
-  return found.sort(([one], [other]) => one - other);
+  if (tasks.length) found.push({ when: NEVER, words: `${plural(tasks.length, "task")} ${tasks.length === 1 ? "is" : "are"} running`, go: ["#/tasks", "Show the tasks"], facts: `${capital([...new Set(tasks.map((one) => one.kind))].join(", "))}.` });
+  if (found.length === 0 && status.numbers) found.push({ when: WELL, words: "All is well" });
+  return found.sort((one, other) => one.when - other.when);
 }
+
+const isBusy = (fault) => /ServiceBusy|throttl/i.test(fault);
+const hubTrouble = (fault) => (isBusy(fault) ? "the hub throttles the app" : "the hub does not answer");
 
 /** Return a filter of partitions that are late, in this status and in the one before: an event that has just come to a
  * quiet partition is not late, although the partition's last event is old. */
@@ -320,20 +331,21 @@ function lagging(status, minutes, late, isHindered) {
   const isBehind = pace && !isHindered && Math.min(status.lag ?? 0, pace.lag) > (pace.climbs ? 10 : LATE_SECONDS) * pace.written;
   if (!late.length && !isBehind) return null;
   const longest = Math.max(0, ...late.map((one) => one.lag_seconds));
-  const [isGrowing, at] = [pace?.grows > pace?.written / 100, [rowAt(late), "Show the partitions", "lag"]];
+  const isGrowing = pace?.grows > pace?.written / 100;
   const words = late.length === 1 ? `Lag: partition ${late[0].partition_id} is late by ${duration(longest)}` : late.length ? `Lag: ${plural(late.length, "partition")} late, the longest by ${duration(longest)}` : `Lag: ${plural(roughly(status.lag), "event")} behind`;
-  return [longest >= ALERT_SECONDS || isGrowing ? MORNING : NEVER, words, ...at, `${deadline(status, late.map((one) => one.partition_id))} ${paceWords(pace, isGrowing, isHindered)}`];
+  return { when: longest >= ALERT_SECONDS || isGrowing ? MORNING : NEVER, words, go: [rowAt(late), late.length === 1 ? "Show the partition" : "Show the partitions"], guide: "lag",
+    facts: deadline(status, late.map((one) => one.partition_id)), todo: isHindered ? `It is not stopped, but its events are written too slowly: ${SLOW}.` : paceWords(pace, isGrowing) };
 }
 
-const rowAt = ([one]) => (one ? `#partition-${one.partition_id}` : "[aria-label=Partitions]");
+const rowAt = (ones) => (ones.length === 1 ? `#partition-${ones[0].partition_id}` : "[aria-label=Partitions]");
+const SLOW = "look for what slows the app, such as the database or one key with many events";
 
 const roughly = (number) => Number(number.toPrecision(2)); // a line that changes is read aloud again
 
-function paceWords(pace, isGrowing, isHindered) {
+function paceWords(pace, isGrowing) {
   if (!pace) return "After two minutes of measurements this line says whether the lag grows.";
   const said = `In all partitions: ${perSecond(pace.written)} written, ${perSecond(Math.max(0, pace.written + pace.grows))} arriving. `;
-  if (isGrowing && isHindered) return `${said}The lag grows while partitions are stopped: end their stops first.`;
-  if (isGrowing) return `${said}The lag grows: find what slows the app, such as the database or one key with many events, as the runbook says.`;
+  if (isGrowing) return `${said}The lag grows: ${SLOW}, as the runbook says.`;
   return pace.grows < 0 ? `${said}The lag falls: level in about ${duration(roughly(pace.lag / -pace.grows))}.` : `${said}The lag stays.`;
 }
 
@@ -352,13 +364,15 @@ function namedOf(stops) {
  * only when something has changed, so that it is read aloud once. */
 function needs(place, status, seen) {
   const found = matters(status, seen);
-  const [now, most] = [JSON.stringify([found, found.length ? null : status.lag]), found.filter(([when]) => when < NEVER).length];
+  const now = JSON.stringify([found, found.length ? null : status.lag]);
+  const most = found.filter((one) => one.when < NEVER).length;
   const said = most > 1 ? `${most} things need you` : most ? "1 thing needs you" : "Nothing needs you";
   if (place.dataset.of !== now) {
-    renew(place, found.length && found[0][0] !== WELL ? el("p", { class: "sum" }, said, asOf(), most > 1 ? ". Begin with the first." : ".") : null,
-      found.length > 2 ? el("ol", { class: "brief" }, found.map(([when, words], at) => el("li", { class: WHEN[when][1] },
+    const placed = (at) => (most > 1 && at < most ? `${at + 1}. ` : "");
+    renew(place, found.length && found[0].when !== WELL ? el("p", { class: "sum" }, said, asOf(), most > 1 ? ". Begin with the first." : ".") : null,
+      most > 2 ? el("ol", { class: "brief" }, found.slice(0, most).map(({ when, words }, at) => el("li", { class: WHEN[when][1] },
         el("a", { href: "#/", onclick: (event) => { event.preventDefault(); reveal(`.lead .matter:nth-child(${at + 1})`); } }, words), `: ${WHEN[when][0].toLowerCase()}`))) : null,
-      el("div", { class: "lead" }, found.length ? found.map((one, at) => line(one, most > 1 && at < most ? `${at + 1}. ` : "")) : first(status)));
+      el("div", { class: "lead" }, found.length ? found.map((one, at) => line(one, placed(at), at > 0 && found.length > 2 && isNarrow())) : first(status)));
   }
   place.dataset.of = now;
   for (const node of place.querySelectorAll(".as-of")) node.textContent = `, as of ${clock(status.at)}`;
@@ -373,17 +387,22 @@ const first = (status) => el("div", { class: "matter" },
   el("p", {}, `Were events sent, and none arrives? Then they probably went to another hub: compare the namespace and the hub of their publisher with the app's settings EVENTHUB (the connection) and EVENTHUB_NAME. The app reads as consumer group ${status.consumer_group}.`),
   el("details", {}, el("summary", {}, "Trying the app on your own machine?"), el("code", {}, "make run"), " brings its own events, and ", el("code", {}, "make run TRANSFORM=apps.orders EVENTS_FROM=events.jsonl"), " those of a file."));
 
-function line([when, words, to, word, heading, detail, { cause, known, more, also } = {}], place) {
+/** Show a matter. Where it is folded, only its words show. */
+function line({ when, words, go: [to, word] = [], also, guide, since, facts, cause, todo, more }, place, isFolded) {
   const [said, tone] = WHEN[when];
   const go = to?.startsWith("#/") ? el("a", { class: "go", href: to }, word)
     : to ? el("button", { type: "button", class: "go", onclick: () => reveal(to) }, word) : null;
-  const guide = heading ? el("a", { class: "guide", href: guideAt("runbook", heading), target: "_blank", rel: "noopener" }, `Runbook: ${heading}`) : null;
-  return el("div", { class: `matter ${tone}`, tabindex: -1 }, said ? el("p", { class: "when" }, place, said) : null,
-    el("p", { class: "words" }, words, said ? null : asOf()), detail ? el("p", { class: "detail" }, detail) : null, known ? el("p", {}, known) : null,
-    cause ? el("p", {}, "Error: ", el("q", {}, cause.slice(0, 200))) : null,
-    go || guide ? el("div", { class: "acts" }, go, also ? el("a", { href: also[0] }, also[1]) : null, guide) : null,
-    more ? el("details", { class: "folded" }, el("summary", {}, "More"), more) : null);
+  const section = guide ? el("a", { class: "guide", href: guideAt("runbook", guide), target: "_blank", rel: "noopener" }, `Runbook: ${guide}`) : null;
+  const body = [since || facts ? el("p", {}, since ? [since[0], " since ", clock(since[1]), " (", ago(since[1]), "). "] : null, facts) : null,
+    cause ? el("p", {}, "Error: ", el("q", {}, cause.slice(0, 200))) : null, [todo ?? []].flat().map((text, at) => el("p", { class: "detail" }, at === 0 ? el("b", {}, "To do: ") : null, coded(text))),
+    go || section ? el("div", { class: "acts" }, go, also ? el("a", { href: also[0] }, also[1]) : null, section) : null,
+    more ? el("details", { class: "folded" }, el("summary", {}, "More"), more) : null];
+  return el("div", { class: `matter ${tone}`, tabindex: -1 }, said ? el("p", { class: when === NOW ? "when now" : "when" }, place, said) : null, el("p", { class: "words" }, words, said ? null : asOf()),
+    isFolded ? el("details", {}, el("summary", {}, "What to do"), body) : body);
 }
+
+/** Show what is between backticks as code. */
+const coded = (text) => text.split("`").map((part, at) => (at % 2 ? el("code", {}, part) : part));
 
 /** Unfold a place of the page and show it. Run the audit if that is the place, with the rows if it is their label. */
 function reveal(at) {
@@ -396,26 +415,6 @@ function reveal(at) {
   (audit ?? place)?.focus({ preventScroll: true });
 }
 
-/** Show which partitions are stopped, a row for each reason; nothing where none is. */
-function stops(status) {
-  const found = status.partitions.flatMap((one) => one.stops);
-  if (found.length === 0) return null;
-  const columns = [
-    ["Partitions", (group) => (group.length === status.partitions.length ? `all ${group.length}` : ranged(group))], ["Reason", ([one]) => el("span", { class: "badge bad" }, one.reason)],
-    ["Since", (group) => ago(firstOf(group))], ["Attempts", (group) => (group[0].attempts ? `${attempts(group)}${group[0].patience > 0 ? ` of ${group[0].patience}` : ""}` : "–"), "amount"],
-    ["Letters since", (group) => count(sum(group, "letters")), "amount"], ["Detail", detailOf, "wide"],
-  ];
-  const still = idsOf(found.filter((one) => !goesOn(one))).length;
-  const others = idsOf(found).length - still;
-  return card(still ? "Stopped partitions" : found.every(isAccepting) ? "Partitions in an outage" : "Partitions with a fault",
-    el("p", { class: "bad", id: "stopped", tabindex: -1 },
-      still ? `${plural(still, "partition")} ${still === 1 ? "is stopped: none of its" : "are stopped: none of their"} events is written. ` : "",
-      others ? `${plural(others, "partition")} ${others === 1 ? "goes" : "go"} on, but the cause is not mended: the lines above say what happens to ${others === 1 ? "its" : "their"} events.` : ""),
-    table("Stopped partitions", columns, alike(found)));
-}
-
-/** The error of stops, in the words of one of them. */
-const detailOf = (group) => [new Set(group.map(quoteOf)).size > 1 ? `As in partition ${group[0].partition_id}: ` : "", isQuoted(group[0]) ? el("q", {}, quoteOf(group[0])) : alikeIn(group[0]) || "–"];
 const isQuoted = (one) => (one.stands || ["outage", "store"].includes(one.reason)) && one.detail; // others are the app's own words
 
 /** The detail without the name of its partition; the error that it quotes, or all of it. */
@@ -432,7 +431,7 @@ const most = () => (isNarrow() ? 3 : 8); // partitions in trouble that are not f
 function troublesOf(one) {
   const isLate = one.lag_seconds >= ALERT_SECONDS;
   return [
-    [0, one.stops.length ? `${!one.stops.every(goesOn) ? "stopped" : one.stops.some(isAccepting) ? "letters instead of rows" : "goes on in part"}: ${one.stops.map(({ reason }) => reason).join(", ")}` : "", "bad"],
+    [0, one.stops.length ? `${!one.stops.every(goesOn) ? "stopped" : one.stops.some(isAccepting) ? "letters instead of rows" : "goes on in part"}: ${one.stops.map(({ reason }) => STOPS[reason]?.[0] ?? reason).join(", ")}` : "", "bad"],
     [1, one.balanced ? "" : differing(one), "bad"],
     [isLate ? 2 : 4, one.lag_seconds >= LATE_SECONDS ? `late by ${duration(one.lag_seconds)}` : "", isLate ? "warn" : ""],
     [3, one.open_gaps ? plural(one.open_gaps, "open gap") : "", ""], // it heals by itself
@@ -455,14 +454,13 @@ function byPartition(status) {
   const inTrouble = [columns[0], trouble, ...columns.slice(1)];
   const rank = (one) => troublesOf(one)[0][0];
   const [bad, healthy] = [true, false].map((isBad) => status.partitions.filter((one) => (troublesOf(one).length > 0) === isBad));
-  bad.sort((one, other) => rank(one) - rank(other) || Math.round(other.lag_seconds / 60) - Math.round(one.lag_seconds / 60)); // then by partition
-  const rows = [...Map.groupBy(bad, (one) => JSON.stringify(troublesOf(one))).values()].flatMap((group) => (group.length > FEW ? [joined(group)] : group))
-    .sort((one, other) => rank(one) - rank(other) || Number(other.isJoined ?? 0) - Number(one.isJoined ?? 0));
-  const shown = rows.slice(0, most());
-  const [left, isJoined] = [bad.filter((one) => !shown.includes(one)), shown.some((one) => one.isJoined)];
+  bad.sort((one, other) => rank(one) - rank(other) || troublesOf(other).length - troublesOf(one).length || Math.round(other.lag_seconds / 60) - Math.round(one.lag_seconds / 60)); // then by partition
+  const rows = [...Map.groupBy(bad, (one) => JSON.stringify(troublesOf(one))).values()].map((group) => (group.length > 1 ? joined(group) : group[0]));
+  const [shown, isJoined] = [rows.slice(0, most()), rows.length < bad.length];
+  const left = isJoined ? bad : bad.filter((one) => !shown.includes(one));
   return card("Partitions", status.partitions.length ? null : el("p", {}, "Nothing is committed yet."),
     el("div", {}, bad.length ? table("Partitions in trouble", inTrouble, shown) : null),
-    folded("troubled", `${plural(left.length, isJoined ? "partition" : "more partition")} in trouble${isJoined ? ", one by one" : ""}`, "More partitions in trouble", inTrouble, left),
+    folded("troubled", isJoined ? `The ${plural(left.length, "partition")} in trouble, one by one` : `${plural(left.length, "more partition")} in trouble`, "More partitions in trouble", inTrouble, left),
     folded("healthy", `${plural(healthy.length, "partition")} ${status.numbers ? "read on time" : "without an event yet"}`, "Partitions", columns, healthy));
 }
 
@@ -488,7 +486,7 @@ const minutesOfApp = () => seldom(async ({ minutes }) => {
 }, { minutes: [], fault: null });
 
 /** Return the panels of lag and rate over time; `lag` is that of this moment, null where the hub does not answer. */
-function overTime({ minutes, fault }, lag) {
+function overTime({ minutes, fault }, { lag, hub_fault: trouble }) {
   const points = (name) => minutes.filter((one) => one[name] !== null) .map((one) => ({ at: Date.parse(one.at), value: one[name] }));
   const lags = points("lag"); const rates = points("rate");
   const isLate = minutes.length > 0 && Date.now() - Date.parse(minutes.at(-1).at) > BREAK_MS;
@@ -497,7 +495,7 @@ function overTime({ minutes, fault }, lag) {
   const none = lags.length || lag === null ? null : quiet("The chart begins when the app has measured a minute.");
   const rate = rates.length && !isLate ? `${perSecond(rates.at(-1).value)} in the last minute` : minutes.length ? `Rate unknown since ${clock(minutes.at(-1).at, false)}` : "No rate yet";
   return [
-    card("Lag", el("p", { class: "now lag" }, lag === null ? "Lag unknown: the hub does not answer" : `${plural(lag, "event")} behind`),
+    card("Lag", el("p", { class: "now lag" }, lag === null ? `Lag unknown: ${hubTrouble(trouble)}` : `${plural(lag, "event")} behind`),
       chart("lag", lags, count, BREAK_MS), none, late, faulty),
     card("Rate", el("p", { class: "now rate" }, rate), chart("rate", rates, perSecond, BREAK_MS)),
   ];

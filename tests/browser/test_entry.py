@@ -137,9 +137,9 @@ def test_without_the_role_the_rows_of_a_number_the_changes_of_a_replay_and_the_d
     assert page.locator("main .fault").count() == 0
     page.goto(f"{run.address}/api/ops#/")
     with run.stopped("7", {"outage": "One of the errors: no such kind"}):
-        page.wait_for_selector("table[aria-label='Stopped partitions'] :text('hidden: the detail quotes an error')")
+        page.wait_for_selector(".matter q:text('hidden: the detail quotes an error')")
         assert "no such kind" not in page.inner_text("main")
-    page.wait_for_selector("#stopped", state="detached")
+    page.wait_for_selector(".matter.bad", state="detached")
 
 
 def test_a_key_that_the_twins_do_not_take_keeps_the_page(page: "Page", run: Run) -> None:
