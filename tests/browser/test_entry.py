@@ -139,7 +139,7 @@ def test_without_the_role_the_rows_of_a_number_the_changes_of_a_replay_and_the_d
     with run.stopped("7", {"outage": "One of the errors: no such kind"}):
         page.wait_for_selector(".matter q:text('hidden: the detail quotes an error')")
         assert "no such kind" not in page.inner_text("main")
-    page.wait_for_selector(".matter.bad", state="detached")
+    page.wait_for_selector(".matter:has-text('Partition 7 stopped')", state="detached")
 
 
 def test_a_key_that_the_twins_do_not_take_keeps_the_page(page: "Page", run: Run) -> None:
