@@ -156,10 +156,8 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
     held: object = f"{seconds(hours * 3600)} more" if letters["open"] and hours >= 0 else None
     if hub["events_lost"]:
         others = f", the others {seconds(hours * 3600)}" if held else ""
-        where = "; ".join(
-            f"partition {text_of(one['partition_id'])} before {text_of(one['before'])}" for one in hub["lost"]
-        )
-        held = Text(f"{counted(hub['events_lost'], 'event')} lost ({where}){others}", style=BAD)
+        lost = [f"partition {text_of(one['partition_id'])} before {text_of(one['before'])}" for one in hub["lost"]]
+        held = Text(f"{counted(hub['events_lost'], 'event')} lost ({'; '.join(lost)}){others}", style=BAD)
     return {
         "hub": f"{value['event_hub']}, {value['consumer_group']}, incarnation {text_of(value['incarnation'])}",
         "ledger": yes_or_no(value["ledger_balanced"], "balanced", "NOT BALANCED"),

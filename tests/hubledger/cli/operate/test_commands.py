@@ -196,6 +196,9 @@ def test_a_status_names_the_error_of_a_stop_and_the_next_command_of_the_worst_th
         books = {**body["partitions"][0], "partition_id": "3", "stops": stops}
         letters = {**body["letters"], "exhausted": state["exhausted"]}
         own = {"stops": len(stops), "standing": [], "ledger_balanced": state["balanced"], "hub_fault": state.get("hub")}
+        gone = {"partition_id": "3", "kind": "unkept", "events": 2, "before": "1234"}
+        oldest = {"partition_id": "9", "sequence_number": "77", "failed_at": body["at"]}
+        own |= {"hub_forgets": {**body["hub_forgets"], "events_lost": 2, "lost": [gone]}, "oldest_open_letter": oldest}
         return Reply({**body, **own, "letters": letters, "partitions": [books]})
 
     outage = ask("status", answer)
@@ -205,7 +208,8 @@ def test_a_status_names_the_error_of_a_stop_and_the_next_command_of_the_worst_th
     )
     seen = " ".join(outage.out.split())
     assert "99 of 100 events fail, most with KeyError at transform.py:57: held, attempt 4 of 10" in seen
-    assert " STOPPED " in seen
+    assert re.search(" oldest [^()]*9[^()]* failed ", seen)
+    assert " STOPPED " in seen and "lost (partition 3 before 1234), " in seen
     state["attempts"] = 10
     accepted = " ".join(ask("status", answer).out.split())
     assert " FAILS " in accepted and "no longer held: events that fail become letters now, 0 so far" in accepted
