@@ -45,7 +45,7 @@ def guide(path: Path, names: Collection[str]) -> str:
 
     A link to another guide leads to it, one to an address of the web leads there, and any other is its text alone.
     A link that has the name of a guide's file as its text gets the title of the guide, and of its section. A first line
-    of a section in italics is its plain title, before its heading.
+    of a section in italics is its plain title, before its heading. Its words after a colon group the list of sections.
     """
     from markdown_it import MarkdownIt  # takes 30 ms, and no other request needs it
 
@@ -63,9 +63,12 @@ def guide(path: Path, names: Collection[str]) -> str:
     )
     text = parser.renderer.render(tokens, parser.options, {})
     text = re.sub(r"(?<=[ >])--[a-z][a-z-]*", r'<span class="whole">\g<0></span>', text)  # an option stays in one line
-    sections = [(anchor, _label(title or name, title and name)) for anchor, name, title, _ in _SECTION.findall(text)]
-    listed = "".join(f'<li><a href="#{anchor}">{name}</a></li>' for anchor, name in sections)
-    contents = f'<nav class="card sections" aria-label="Sections"><ul>{listed}</ul></nav>\n  ' if sections else ""
+    listed = ""
+    for anchor, name, title, _ in _SECTION.findall(text):
+        words, _, when = title.partition(": ")
+        listed += f'<li class="when">{when.capitalize()}</li>' if when.capitalize() not in listed else ""
+        listed += f'<li><a href="#{anchor}">{_label(words or name, words and name)}</a></li>'
+    contents = f'<nav class="card sections" aria-label="Sections"><ul>{listed}</ul></nav>\n  ' if listed else ""
     return _PAGE.format(title=escape(titles[path.stem][""]), nav=nav, contents=contents, text=_SECTION.sub(_fold, text))
 
 

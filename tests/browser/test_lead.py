@@ -490,6 +490,10 @@ def test_every_panel_leads_to_its_section_of_the_guide_a_page_of_the_app_in_its_
             page.set_viewport_size({"width": width, "height": 844})
             page.goto(f"{aggregated.address}/api/ops/runbook.html#lag")
             page.wait_for_selector("h2#lag ~ p >> visible=true")
+            labels = [
+                one.evaluate("one => getComputedStyle(one, '::before').content") for one in page.locator("pre").all()
+            ]
+            assert sorted({*labels}) == ['"Query of the log"', '"Terminal"']
             sections = page.locator("nav[aria-label=Sections]")
             seen = page.locator("h2#log-cap ~ p >> visible=true").count()  # a phone opens only the linked section
             assert (sections.is_visible(), seen > 0) == (width == 1600, width == 1600)
@@ -498,7 +502,7 @@ def test_every_panel_leads_to_its_section_of_the_guide_a_page_of_the_app_in_its_
             portrait(page, "guide")
     for summary in page.locator("main summary:visible").all():
         summary.click()
-    assert sections.locator("a[href='#lag']").inner_text() == "Rows come late: can wait until morning lag"
+    assert sections.locator("a[href='#lag']").inner_text() == "Rows come late lag"
     page.click("summary:text-is('All guides')")
     page.click("nav a:text-is('Aggregation')")
     page.wait_for_selector("nav a[aria-current=page]:text-is('Aggregation')", state="attached")

@@ -89,9 +89,9 @@ def test_headings_have_the_anchors_of_github_and_tables_are_tables(made: Callabl
     assert '<td><code><span class="whole">--x</span></code></td>' in page
     assert slug("What `az` does: 3 things – now") == "what-az-does-3-things--now"
     assert '<li><a href="#a-partitions-stop-and-more">A partition\'s stop, and more</a></li>' in unescape(page)
-    titled = made("# The page\n\n## lag\n\n*Rows are `late`*\n\nMore.\n")
-    assert '<li><a href="#lag">Rows are late <small>lag</small></a></li>' in titled
-    assert '<h2 id="lag">Rows are late <small>lag</small></h2>\n<p>More.</p>' in titled
+    titled = made("# The page\n\n## lag\n\n*Rows are `late`: act now*\n\nMore.\n")
+    assert '<li class="when">Act now</li><li><a href="#lag">Rows are late <small>lag</small></a></li>' in titled
+    assert '<h2 id="lag">Rows are late: act now <small>lag</small></h2>\n<p>More.</p>' in titled
 
 
 def test_links_lead_to_guides_and_out_and_others_are_their_text(made: Callable[[str], str]) -> None:
