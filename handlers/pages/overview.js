@@ -206,7 +206,7 @@ function stopOf(group, status) {
   return {
     when: one.reason === "trigger" ? MORNING : one.stands || one.reason === "erasure_key" ? TONIGHT : NOW, words, guide: one.reason in STOPS && one.reason !== NONE ? one.reason : one.stands ? "partition-stopped" : "stop-recorded",
     go: isAccepting(one) || one.reason === "held" ? [`#/letters?status=exhausted${group.length === 1 ? `&partition_id=${one.partition_id}` : ""}`, "Show the letters"] : [rowAt(group), group.length === 1 ? "Show the partition" : "Show the partitions"],
-    since: [isAccepting(one) ? "They fail" : one.reason in MANNER ? "In trouble" : `No event of ${where} has been written`, firstOf(group)],
+    since: [isAccepting(one) ? "They fail" : one.reason in MANNER ? "In trouble" : `No event${group.length === status.partitions.length ? "" : ` of ${where}`} has been written`, firstOf(group)],
     facts: [one.tried ? `${count(sum(group, "failed"))} of the ${plural(sum(group, "tried"), "event")} last tried fail, most with ${one.failure}.` : "",
       isAccepting(one) ? `${plural(sum(group, "letters"), "letter")} so far; events that succeed are written.` : "", isQuoted(one) || !one.detail ? "" : `${capital(alikeIn(one))}.`].join(" ").trim(),
     cause: isQuoted(one) ? quoteOf(one) : "",
@@ -344,7 +344,7 @@ const roughly = (number) => Number(number.toPrecision(2)); // a line that change
 
 function paceWords(pace, isGrowing) {
   if (!pace) return "After two minutes of measurements this line says whether the lag grows.";
-  const said = `In all partitions: ${perSecond(pace.written)} written, ${perSecond(Math.max(0, pace.written + pace.grows))} arriving. `;
+  const said = `In all partitions: ${perSecond(pace.written)} read, ${perSecond(Math.max(0, pace.written + pace.grows))} arriving. `;
   if (isGrowing) return `${said}The lag grows: ${SLOW}, as the runbook says.`;
   return pace.grows < 0 ? `${said}The lag falls: level in about ${duration(roughly(pace.lag / -pace.grows))}.` : `${said}The lag stays.`;
 }
@@ -398,7 +398,7 @@ function line({ when, words, go: [to, word] = [], also, guide, since, facts, cau
     go || section ? el("div", { class: "acts" }, go, also ? el("a", { href: also[0] }, also[1]) : null, section) : null,
     more ? el("details", { class: "folded" }, el("summary", {}, "More"), more) : null];
   return el("div", { class: `matter ${tone}`, tabindex: -1 }, said ? el("p", { class: when === NOW ? "when now" : "when" }, place, said) : null, el("p", { class: "words" }, words, said ? null : asOf()),
-    isFolded ? el("details", {}, el("summary", {}, "What to do"), body) : body);
+    isFolded ? el("details", {}, el("summary", {}, when < NEVER ? "What to do" : "More"), body) : body);
 }
 
 /** Show what is between backticks as code. */
@@ -443,7 +443,7 @@ function byPartition(status) {
   const end = (one) => [grouped(one.hub_end), // it may have been read before the checkpoint advanced
     one.hub_end !== null && one.checkpoint !== null && BigInt(one.hub_end) < BigInt(one.checkpoint) ? el("span", { class: "quiet" }, ` read ${relative(status.hub_read_at, now)}`) : null];
   const columns = [
-    ["Partition", (one) => el("span", { id: one.isJoined ? null : `partition-${one.partition_id}`, tabindex: -1 }, one.partition_id)],
+    ["Partition", (one) => el("span", { class: one.partition_id.length < 20 ? "whole" : null, id: one.isJoined ? null : `partition-${one.partition_id}`, tabindex: -1 }, one.partition_id)],
     ["Checkpoint", (one) => (one.isJoined ? "–" : grouped(one.checkpoint ?? null)), "amount minor"],
     ["Hub's end", (one) => (one.isJoined ? "–" : end(one)), "amount minor"], ["Lag", (one) => count(one.lag), "amount"],
     ["Late by", (one) => duration(one.lag_seconds), "amount"],
@@ -493,7 +493,7 @@ function overTime({ minutes, fault }, { lag, hub_fault: trouble }) {
   const late = isLate ? el("p", { class: "fault", id: "late-watch" }, "The app measures lag and rate once a minute, but did so last ", ago(minutes.at(-1).at), ".") : null;
   const faulty = fault ? el("p", { class: "quiet", id: "minutes-fault" }, `The minutes were not read: ${fault}`) : null;
   const none = lags.length || lag === null ? null : quiet("The chart begins when the app has measured a minute.");
-  const rate = rates.length && !isLate ? `${perSecond(rates.at(-1).value)} in the last minute` : minutes.length ? `Rate unknown since ${clock(minutes.at(-1).at, false)}` : "No rate yet";
+  const rate = rates.length && !isLate ? `${perSecond(rates.at(-1).value)} read in the last minute` : minutes.length ? `Rate unknown since ${clock(minutes.at(-1).at, false)}` : "No rate yet";
   return [
     card("Lag", el("p", { class: "now lag" }, lag === null ? `Lag unknown: ${hubTrouble(trouble)}` : `${plural(lag, "event")} behind`),
       chart("lag", lags, count, BREAK_MS), none, late, faulty),

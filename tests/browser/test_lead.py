@@ -127,7 +127,7 @@ def test_the_chart_shows_the_minutes_of_the_store_and_not_the_time_of_this_tab(o
         assert up == ["200 events/s", "100 events/s", "0 events/s"]
         across = page.locator("figure[aria-label^=lag] .across span").all_inner_texts()
         assert (across[0], across[2]) == (f"{minutes[0][0]:%H:%M} UTC", f"{minutes[-1][0]:%H:%M} UTC")
-        assert page.inner_text(".now.rate") == "197 events/s in the last minute"
+        assert page.inner_text(".now.rate") == "197 events/s read in the last minute"
         assert [page.locator(f".chart polyline.{name}").count() for name in ("lag", "rate")] == [2, 2], "a break"
         page.route("**/api/status/history*", lambda route: route.fulfill(status=503, json={"detail": HOSTILE}))
         look("#minutes-fault:text('The minutes were not read')")
@@ -388,7 +388,7 @@ def test_all_is_well_has_its_time_and_is_not_said_of_a_lag_of_open_gaps_or_of_ru
             assert sorted(words) == ["1 task is running", "2 gaps are open", "Lag: 25,000 events behind"]
             assert (last in page.inner_text(".lead"), "Infinity" in page.inner_text("main")) == (True, False)
             assert page.locator(".matter.warn").count() == (growth > 0)
-    assert "In all partitions: 41 events/s written, 11 events/s arriving." in page.inner_text(".lead")
+    assert "In all partitions: 41 events/s read, 11 events/s arriving." in page.inner_text(".lead")
 
 
 def test_an_app_that_does_not_answer_is_said_first_since_when_and_its_figures_fade(open_page: Opener, run: Run) -> None:
