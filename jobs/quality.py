@@ -80,7 +80,7 @@ def fault_of(rows: Mapping[str, Any]) -> str | None:
     if not rows["rows_difference"]:
         return None
     places = [
-        f"partition {one['partition'].split('/', 1)[1]} has {one['found']:,} of {one['ledger']:,}"
+        f"partition {one['partition'].split('/', 1)[1]} has {one['found']:,} of its {one['ledger']:,}"
         for one in rows["partitions"]
     ]
     found = rows["rows_ledger"] + rows["rows_difference"]

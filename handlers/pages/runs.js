@@ -1,7 +1,7 @@
 // The runs of the aggregation: how far its aggregates reach, the result of each run, and its failures.
 
 import { confirm, get, open, post, repeat, seldom, tried } from "./api.js";
-import { ago, badge, button, capital, card, clock, count, duration, el, field, pager, plural, quiet, renew, table, taskAt } from "./dom.js";
+import { ago, badge, button, capital, card, clock, count, duration, el, field, isNarrow, pager, plural, quiet, renew, table, taskAt } from "./dom.js";
 import { guideAt } from "./guides.js";
 import { who } from "./tasks.js";
 
@@ -37,6 +37,7 @@ const differing = ({ runs }) => newestOf(runs.filter((one) => one.quality)).filt
 const failed = ({ runs }) => newestOf(runs).filter((one) => one.status === "failed");
 const discardOf = (run, { history }) => history.find((one) => one.run_id === run.run_id && one.move === "discard_run");
 const stateOf = (run, found) => (run.quality?.fault ? "rows differ" : run.status === "failed" && discardOf(run, found) ? "discarded" : run.status);
+const by = (name) => who(name).replace(/^a key holder$/, "an operator with the access key");
 const nameOf = (run) => run.job.replace(/^rows\./, "rows of ");
 const guided = (heading) => el("p", {}, el("a", { class: "guide", href: guideAt("runbook", heading), target: "_blank", rel: "noopener" }, `Runbook: ${heading}`));
 const lead = (tone, when, words, ...more) => el("div", { class: `matter ${tone}` }, el("p", { class: "when" }, when), el("p", { class: "words" }, words), more);
@@ -44,19 +45,20 @@ const detail = (...said) => el("p", { class: "detail" }, ...said);
 
 function standing(found, seen, again) {
   const commits = Object.entries(found.reached).reduce((sum, [name, number]) => sum + number - (found.cut[name] ?? 0), 0);
-  const [works, now] = [found.engine !== "none", openOf(found)];
-  const missing = `${plural(commits, "commit")}, the oldest from ${duration(found.lag_seconds)} ago, ${commits === 1 ? "is" : "are"} not in the sums yet`;
+  const [works, now, wrong, [without]] = [found.engine !== "none", openOf(found), differing(found), failed(found)];
+  const missing = `${plural(commits, "commit")}, ${commits === 1 ? "" : "the oldest "}from ${duration(found.lag_seconds)} ago, ${commits === 1 ? "is" : "are"} not in the sums yet`;
   const isUsed = works || found.runs.length > 0;
-  const leads = [...differing(found).map((run) => differs(run, works, () => placed(REPAIR, again))), now && now.attempt > 1 ? tryingAgain(now, seen) : null,
-    ...failed(found).map((run) => ended(run, found, seen))].filter(Boolean);
-  const next = !works || found.paused ? "" : now ? `: run ${count(now.number)}, which is under way, adds ${commits === 1 ? "it" : "them"}` : `: the next run adds ${commits === 1 ? "it" : "them"}`;
+  const leads = [...wrong.map((run) => differs(run, works, () => placed(REPAIR, again))), now && now.attempt > 1 ? tryingAgain(now, seen) : null,
+    ...failed(found).map((run) => ended(run, found, seen, again))].filter(Boolean);
+  const nextRun = now ? `run ${count(now.number)}, which is under way,` : without ? `the next run, at about ${nextAt(without)},` : "the next run";
+  const next = !works || found.paused ? "" : `: ${nextRun} adds ${commits === 1 ? "it" : "them"}${wrong.length ? ", but brings no missing row back" : ""}`;
   return [...leads, card("Are the sums up to date?",
-    found.paused ? el("p", { class: "fault", id: "paused" }, `Paused by ${who(found.paused.who)}: ${found.paused.reason}`) : null,
-    el("p", { class: leads.length ? "" : `verdict ${commits && isUsed ? "" : "good"}`, id: "cut" }, !isUsed ? "This app makes no sums: there is nothing to do" : !commits ? "The sums have every commit" : `${missing}${next}`, "."),
-    found.waiting ? el("p", { class: "quiet", id: "waiting" }, `Waiting for its run: ${found.waiting.kind} of ${daysOf(found.waiting)}, ordered by ${who(found.waiting.who)}: ${found.waiting.reason}`) : null,
+    found.paused ? el("p", { class: "fault", id: "paused" }, `Paused by ${by(found.paused.who)}: ${found.paused.reason}`) : null,
+    el("p", { class: leads.length ? "" : `verdict ${commits && isUsed ? "" : "good"}`, id: "cut" }, !isUsed ? "This app makes no sums: there is nothing to do" : commits ? `${!works || found.paused || leads.length || found.lag_seconds > 900 ? "No" : "Nearly"}: ${missing}${next}` : wrong.length ? "The sums have every commit, and are wrong: see above" : "Yes: the sums have every commit", "."),
+    found.waiting ? el("p", { class: "quiet", id: "waiting" }, `Waiting for its run: ${found.waiting.kind} of ${daysOf(found.waiting)}, ordered by ${by(found.waiting.who)}: ${found.waiting.reason}`) : null,
     offers(found, again),
-    quiet("A sum adds up the rows of a window of time, such as 15 minutes. A run of a Spark job adds new commits, which are the batches of events that were written, and is seen whole or not at all."),
-    found.history.length ? el("details", {}, el("summary", {}, "What operators did here"), table("Orders about the aggregation", ORDERS, found.history)) : null)];
+    quiet(`As of ${clock(Date.now())}. A sum adds up the rows of a window of time, such as 15 minutes. A run of a Spark job adds new commits, which are the batches of events that were written, and is seen whole or not at all.`),
+    found.history.length ? el("details", { open: !isNarrow() && Boolean(without && discardOf(without, found)) }, el("summary", {}, "What operators did here"), table("Orders about the aggregation", ORDERS, found.history)) : null)];
 }
 
 /** Say how many rows the tables have too few or too many, and how to mend that, step by step. */
@@ -74,46 +76,48 @@ function differs(run, works, repair) {
     guided("aggregation-quality"));
 }
 
-const sizeOf = ({ rows_difference: by, rows_ledger: all }) => (by < 0 ? `${count(-by)} of ${plural(all, "row")} ${by === -1 ? "is" : "are"} missing`
-  : `${plural(by, "row")} too many ${by === 1 ? "is" : "are"} stored`);
+const sizeOf = ({ rows_difference: by }) => `${plural(Math.abs(by), "row")} ${by < 0 ? "" : "too many "}${Math.abs(by) === 1 ? "is" : "are"} ${by < 0 ? "missing" : "stored"}`;
 
-/** Say why the attempt before the last one of a run failed; `seen` is the run that was read with its failures. */
-function failing(run, seen) {
-  const last = seen?.run.run_id === run.run_id && seen.failures.find((one) => one.attempt < run.attempt);
-  return last ? detail(el("span", { id: "failing" }, `Attempt ${count(last.attempt)} failed `, ago(last.at), `: ${last.why}${last.reason ? `. The Spark engine says: ${last.reason}` : ""}.`)) : null;
-}
+/** Return the failure of the attempt before the last one, if `seen` is this run with its failures; say it, and what ends such a cause. */
+const lastOf = (run, seen) => (seen?.run.run_id === run.run_id && seen.failures.find((one) => one.attempt < run.attempt)) || null;
+const failing = (last) => last && detail(el("span", { id: "failing" }, `Attempt ${count(last.attempt)} failed `, ago(last.at), `: ${last.why}${last.reason ? `. The Spark engine says: ${last.reason}` : ""}.`));
+const remedy = (cause) => (/no free node|capacity|vcores|quota/i.test(cause) ? "free nodes in the Spark pool: end other jobs, or add nodes" : "end this cause");
+const nextAt = (run) => clock(Date.parse(run.closed_at) + REST_MS, false);
 
-function tryingAgain(run, seen) {
+function tryingAgain(run, seen, last = lastOf(run, seen)) {
   return lead("warn", "Can wait until morning", `Run ${count(run.number)} of ${nameOf(run)} tries again: attempt ${count(run.attempt)} of ${ATTEMPTS} is under way`,
-    failing(run, seen), detail(`Sums come late, and no row is lost. There is nothing to do if this attempt succeeds. If it fails for the same reason, end that cause. After attempt ${ATTEMPTS} the run ends as failed, and the next run begins an hour later.`), guided("aggregation-failed"));
+    failing(last), detail(`There is nothing to do while this attempt runs: sums come late, and no row is lost. If it fails in the same way, ${remedy(last?.reason)}. After attempt ${ATTEMPTS} the run ends as failed, and the next run begins an hour later.`), guided("aggregation-failed"));
 }
 
-/** Say of a run without a result who discarded it or why it failed, and when the next one begins. */
-function ended(run, found, seen) {
-  const [discard, before] = [discardOf(run, found), failing(run, seen)];
-  const words = discard ? `was discarded by ${who(discard.by)}` : "failed: its attempts are used up";
-  return lead("warn", discard && !before ? "Nothing to do" : "Can wait until morning", `Run ${count(run.number)} of ${nameOf(run)} ${words}`,
-    detail(discard ? ["It was discarded ", ago(discard.at), `. The reason given: ${discard.why}.`] : `${capital(run.failure ?? "")}. First end this cause.`), discard && before ? [before, detail("The next run may fail in the same way: first end this cause.")] : null,
-    detail(`Its ${plural(commitsOf(run), "commit")} ${commitsOf(run) === 1 ? "is" : "are"} in no sum yet, and no row is lost. ${found.paused ? "The next run begins after the pause."
-      : `After a run without a result the app waits an hour. The next run begins at about ${clock(Date.parse(run.closed_at) + REST_MS, false)}, or at once with “Take the next step now”.`}`),
+/** Say of a run without a result who discarded it or why it failed, what to do, and when the next one begins. */
+function ended(run, found, seen, again) {
+  const [discard, last] = [discardOf(run, found), lastOf(run, seen)];
+  const next = found.paused ? ["The next run begins after the pause."] : [found.engine === "none" ? null : stepButton(again), ` begins the next run. By itself it begins at about ${nextAt(run)}, an hour after this one${discard && !last ? "" : ", and may fail in the same way"}.`];
+  return lead("warn", discard && !last ? "Nothing to do" : "Can wait until morning", `Run ${count(run.number)} of ${nameOf(run)} ${discard ? `was discarded by ${by(discard.by)}` : "failed: its attempts are used up"}`,
+    detail(discard ? ["It was discarded ", ago(discard.at), `. The reason given: ${discard.why}. A discard helps only a run that is too large for its engine.`] : `${capital(run.failure ?? "")}.`), discard && failing(last),
+    detail(`No row is lost: its ${plural(commitsOf(run), "commit")} ${commitsOf(run) === 1 ? "waits" : "wait"} for the next run.`),
+    discard && !last ? detail(next) : el("ol", {}, el("li", {}, `First ${remedy(`${run.failure} ${last?.reason}`)}.`), el("li", {}, next)),
     guided("aggregation-failed"));
 }
 
+const stepButton = (again, look = { class: "go" }) => button("Take the next step now", () => confirm({ title: "Take the next step of the aggregation", word: "Take the step", number: null,
+  text: () => "The app plans a run, submits its job, asks for its result, or writes the result: the next of these. A second request changes nothing.",
+  asksWhy: false, act: async () => `Done: ${(await post("aggregations", {})).did.join(", ") || "no step was due"}` }).then((done) => { if (done) again(); }), { ...look, "aria-describedby": "step-does" });
+
 /** Offer the orders that can work, with a sentence that says what a step does; without an engine there is no step. */
 function offers(found, again) {
-  const [works, order] = [found.engine !== "none", fitting(found)];
+  const [works, order, rests] = [found.engine !== "none", fitting(found), failed(found).length > 0];
   return [el("div", { class: "row" },
-    works ? button("Take the next step now", () => step(again), { "aria-describedby": "step-does" }) : null,
-    found.paused ? button("Resume", () => ordered(RESUME, "aggregations/resume", {}, again)) : null,
-    works && !found.paused ? button("Pause", () => ordered(PAUSE, "aggregations/pause", {}, again)) : null,
+    works && (found.paused || !rests) ? stepButton(again, {}) : null,
+    found.paused ? button("Resume", () => ordered(RESUME, "aggregations/resume", {}, again)) : works ? button("Pause", () => ordered(PAUSE, "aggregations/pause", {}, again)) : null,
     found.waiting ? button("Withdraw the order", () => ordered(WITHDRAW, "aggregations/withdraw", {}, again)) : null,
     works && !found.waiting && !differing(found).length ? button(order.word, () => placed(order, again)) : null),
-  works ? el("p", { class: "quiet", id: "step-does" }, "The app takes a step every few minutes: it plans a run, submits its Spark job, asks for the result, or writes it. The button takes the next step at once.")
+  works ? el("p", { class: "quiet", id: "step-does" }, `The app takes a step every few minutes: it plans a run, submits its Spark job, asks for the result, or writes it. ${rests ? "After a run without a result it first waits an hour. " : ""}“Take the next step now” takes it at once.`)
     : el("p", { id: "no-engine" }, `No Spark engine is set (SPARK_ENGINE is none)${found.runs.length ? "; the runs below are from before, and the sums stay as they left them"
       : ". Events and rows need no engine. To have sums, name one in SPARK_ENGINE, and start the app again"}.`)];
 }
 
-const ORDERS = [["When", (one) => ago(one.at)], ["Order", (one) => [one.move.replaceAll("_", " "), one.days ? ` of ${one.days}` : ""]], ["By", (one) => who(one.by)], ["Why", (one) => one.why, "wide"]];
+const ORDERS = [["When", (one) => ago(one.at)], ["Order", (one) => [one.move.replaceAll("_", " "), one.days ? ` of ${one.days}` : ""]], ["By", (one) => by(one.by)], ["Why", (one) => one.why, "wide"]];
 const PAUSE = { title: "Pause the aggregation", word: "Pause", done: "The aggregation is paused.", says: "Nothing is planned, submitted or committed until somebody resumes. A Spark job that runs goes on." };
 const RESUME = { title: "Resume the aggregation", word: "Resume", done: "The aggregation goes on.", says: "The next step goes on where it stands." };
 const CANCEL = { title: "Cancel the job", word: "Cancel the job", done: "The engine was asked to end the job.", says: "The engine is asked to end the job. The next attempt of the run follows." };
@@ -144,8 +148,8 @@ function inspected({ run, failures, staged_at: stagedAt }, found, again) {
   const discard = (order, what, place) => button(order.word, () => ordered(order, `${at}/discard`, { what }, again), { class: `grave ${place}` });
   const isCancelled = isOpen && run.engine_job_id && found.engine !== "none";
   return card(`Run ${count(run.number)}`,
-    el("p", {}, `${nameOf(run)} `, badge(stateOf(run, found)), ` attempt ${count(run.attempt)} of ${ATTEMPTS}`, stagedAt && isOpen ? [", with a staged result of ", ago(stagedAt)] : "",
-      run.engine_job_id ? [`, as job ${run.engine_job_id} of the Spark engine `, run.engine] : "", "."),
+    el("p", {}, `${nameOf(run)} `, badge(stateOf(run, found)), isOpen ? ` attempt ${count(run.attempt)} of ${ATTEMPTS}` : ` after ${plural(run.attempt, "attempt")}`, stagedAt && isOpen ? [", with a staged result of ", ago(stagedAt)] : "",
+      run.engine_job_id ? [`, ${isOpen ? "" : "last "}as job ${run.engine_job_id} of the Spark engine `, run.engine] : "", "."),
     run.quality ? qualityOf(run) : null,
     failures.length ? table("Failures of the run", FAILURES, failures) : quiet("No attempt of this run failed."),
     isOpen ? quiet(isCancelled ? "Cancel the job when it hangs: this attempt ends, and the next one begins. " : "", stagedAt ? "Discard the result: the same, when the result is wrong. " : "",
@@ -165,20 +169,16 @@ const qualityOf = ({ quality: found }) => el("div", { id: "quality" },
 const against = (found) => (found.rows_ledger === null ? "not compared with the ledger, because some commits are purged" : found.fault ? sizeOf(found)
   : "the ledger counts the same rows");
 
-const resultOf = (run, found) => (run.quality ? capital(against(run.quality)) : discardOf(run, found) ? `Discarded by ${who(discardOf(run, found).by)}: ${discardOf(run, found).why}`
+const resultOf = (run, found) => (run.quality ? capital(against(run.quality)) : discardOf(run, found) ? `No result: ${discardOf(run, found).why}`
   : run.failure ? el("span", { class: "error" }, run.failure) : "–");
 
-const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"], ["What", (one) => one.why.replace(/unverified \(key holder\)/, "a key holder"), "wide"], ["The engine says", (one) => one.reason ?? "–", "wide"], ["Log", (one) => (one.log || one.link ? [logOf(one), linkOf(one.link)] : ""), "wide"]];
+const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"], ["What happened", (one) => one.why.replace(/unverified \(key holder\)/, "an operator with the access key"), "wide"], ["The engine says", (one) => one.reason ?? "–", "wide"], ["Log", (one) => (one.log || one.link ? [logOf(one), linkOf(one.link)] : ""), "wide"]];
 
 const logOf = (one) => (one.log ? el("details", {}, el("summary", {}, "The end of the log"), el("pre", {}, one.log)) : null);
 
 /** Only a web address becomes a link; a folder is shown as text. */
 const linkOf = (link) => (link && /^https?:\/\//.test(link) ? el("a", { href: link, rel: "noreferrer", target: "_blank" }, "Open it in the engine")
   : el("span", { class: "mono" }, link ?? ""));
-
-const step = (again) => confirm({ title: "Take the next step of the aggregation", word: "Take the step", number: null,
-  text: () => "The app plans a run, submits its job, asks for its result, or writes the result: the next of these. A second request changes nothing.",
-  asksWhy: false, act: async () => `Done: ${(await post("aggregations", {})).did.join(", ") || "no step was due"}` }).then((done) => { if (done) again(); });
 
 const TIME = { submitting: "intent_at", submitted: "submitted_at", committed: "closed_at", failed: "closed_at" };
 

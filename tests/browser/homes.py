@@ -69,7 +69,9 @@ def aggregate(path: Path, now: datetime) -> None:
 def quality_of(sqlite: SqliteEngine) -> dict[str, Any]:
     """The quality of a run over all rows, after one of partition 3 was deleted by hand."""
     ((rows, found),) = sqlite.sql("SELECT COUNT(*), SUM(partition_id = '3') FROM sensor_reading")
-    fault = f"the ledger counts {rows:,} rows, and the tables have {rows - 1:,}: partition 3 has {found - 1} of {found}"
+    fault = (
+        f"the ledger counts {rows:,} rows, and the tables have {rows - 1:,}: partition 3 has {found - 1} of its {found}"
+    )
     places = [{"partition": "1/3", "ledger": found, "found": found - 1}]
     read = {"rows_read": rows - 1, "rows_removed": 0, "rows_elsewhere": 0, "partitions": places}
     return {**ROW_LOST, **read, "fault": fault, "rows_ledger": rows}

@@ -301,7 +301,7 @@ def test_the_runs_are_listed_with_what_they_came_to_and_a_fault_of_the_quality_i
     )
     assert (told["Aggregate"], told["Windows"]) == (first["job"], f"{first['windows']:,}")
     assert "Readings" not in told, "words of one app"
-    missing = f"1 of {found['rows_ledger']:,} rows is missing"
+    missing = "1 row is missing"
     assert told["Result"] == missing
     red, green, blue = page.locator(f"{RUNS} td[data-label=Status] .badge").first.evaluate(
         "one => getComputedStyle(one).color.match(/\\d+/g).map(Number)"
@@ -363,27 +363,29 @@ def test_the_aggregation_offers_only_what_can_work_and_a_repair_is_ordered_and_w
 
 def test_a_run_is_paused_inspected_and_discarded_with_a_reason(page: "Page", aggregated: Run) -> None:
     run_id, failures = "00000000000000aa", "table[aria-label='Failures of the run']"
-    before, planned, at, now = (
-        f"{datetime.now(UTC) - timedelta(seconds=by):%Y-%m-%dT%H:%M:%S.000000Z}" for by in (188, 140, 45, 40)
+    begun, before, planned, at, now = (
+        f"{datetime.now(UTC) - timedelta(minutes=by):%Y-%m-%dT%H:%M:%S.000000Z}" for by in (22, 18, 12, 4, 3)
     )
     reached = json.dumps(aggregated.get("aggregations")["reached"])
     aggregated.rows(
         "INSERT INTO aggregation_run (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status,"
-        " planned_at, intent_at, engine_job_id, is_snapshot) SELECT ?, job, run_number + 1, cut, ?, 'livy', 2, 2,"
-        " 'submitted', ?, ?, 'job-1', 0 FROM aggregation_cut",
-        *(run_id, reached, planned, now),
+        " planned_at, intent_at, submitted_at, engine_job_id, is_snapshot) SELECT ?, job, run_number + 1, cut, ?,"
+        " 'livy', 2, 2, 'submitted', ?, ?, ?, '41', 0 FROM aggregation_cut",
+        *(run_id, reached, planned, now, now),
     )
     aggregated.rows(
-        "INSERT INTO aggregation_failure VALUES (?, 1, 1, ?, 'job-0', 'its job failed', 'The pool has no free node',"
-        " ?, 'logs/job-0')",
-        *(run_id, at, f"{HOSTILE} Traceback: the last line"),
+        "INSERT INTO aggregation_failure VALUES (?, 1, 1, ?, '40', 'its job failed', 'The pool has no free node',"
+        " ?, ?)",
+        *(run_id, at, f"{HOSTILE} Traceback: the last line", link := "https://spark.example/jobs/40"),
     )
 
     def whole(body: Any) -> None:  # the first run has no fault
         quality = body["runs"][-1]["quality"]
         quality.update(fault=None, rows_ledger=quality["rows_read"], rows_difference=0, rows_late=0)
-        body["runs"][-1].update(planned_at=before, closed_at=planned)
-        body.update(engine="livy", lag_seconds=max(200, body["lag_seconds"]))
+        body["runs"][-1].update(planned_at=begun, closed_at=before, engine="livy")
+        for one in body["history"][1:]:
+            one.update(at=begun)
+        body.update(engine="livy", lag_seconds=1100)
 
     seen(page, "**/api/aggregations?*", whole)
     show(page, "#/runs")
@@ -402,11 +404,16 @@ def test_a_run_is_paused_inspected_and_discarded_with_a_reason(page: "Page", agg
     page.wait_for_selector("#paused:has-text('peak hours')")
     confirmed(page, "Resume", "they are over")
     page.wait_for_selector("#paused", state="detached")
-    aggregated.rows("UPDATE aggregation_failure SET link = 'logs/job-0'")
+    aggregated.rows("UPDATE aggregation_failure SET link = ?", link)
     confirmed(page, "Discard the run", "its job hangs")
     assert page.inner_text("#notice") == "The run is discarded."
-    page.wait_for_selector(f"{RUNS} td:has-text('Discarded by a key holder: its job hangs')")
-    page.wait_for_selector(".matter .words:text-is('Run 2 of home_activity was discarded by a key holder')")
+    page.wait_for_selector(f"{RUNS} td:has-text('No result: its job hangs')")
+    words = "Run 2 of home_activity was discarded by an operator with the access key"
+    page.wait_for_selector(f".matter .words:text-is('{words}')")
+    steps = page.locator(".matter ol li")
+    assert steps.all_inner_texts()[0] == "First free nodes in the Spark pool: end other jobs, or add nodes."
+    assert steps.locator("button").all_inner_texts() == ["Take the next step now"]
+    assert page.inner_text("#cut").startswith("No: ")
     assert page.inner_text("#failing").endswith(said)
     portraits(page, "ops-run-failed")
     assert aggregated.rows("SELECT status FROM aggregation_run WHERE run_id = ?", run_id) == [("failed",)]

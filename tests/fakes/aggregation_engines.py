@@ -27,7 +27,7 @@ HOME_ACTIVITY = "home_activity"
 FACTS = "staging_id, run_id, level, slice, windows, whole_windows, rows_hash"
 FINISHED = "staging_id, run_id, attempt, windows, levels, rows_read, lake_path, is_snapshot, staged_at, quality"
 ROW_LOST: dict[str, Any] = {  # the quality of a run
-    "fault": "the ledger counts 12 rows, and the tables have 11: partition 3 has 7 of 8",
+    "fault": "the ledger counts 12 rows, and the tables have 11: partition 3 has 7 of its 8",
     "rows_ledger": 12,
     "rows_read": 8,
     "rows_removed": 1,

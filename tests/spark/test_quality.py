@@ -76,7 +76,7 @@ def test_a_row_that_was_deleted_by_hand_is_a_fault_with_its_figures_and_the_run_
     assert rows_of(world) == {
         "ledger": 5, "read": 4, "removed": 0, "elsewhere": 0, "difference": -1, "partitions": differing,
     }  # fmt: skip
-    assert quality(world)["fault"] == "the ledger counts 5 rows, and the tables have 4: partition 12 has 2 of 3"
+    assert quality(world)["fault"] == "the ledger counts 5 rows, and the tables have 4: partition 12 has 2 of its 3"
     world.prove()
 
 
