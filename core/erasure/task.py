@@ -194,7 +194,8 @@ def erase_windows(
             until = "a repair of these days, which needs SPARK_ENGINE"
             notes.append(f"{of.name}: windows of {Days(*days)} may count the subjects until {until}")
         if days is not None and has_windows and lake is None:
-            notes.append(f"to do: if {of.name} has files in a lake, set LAKE and erase them again")
+            left = "Name it in the setting LAKE, restart, and order this erasure again"
+            notes.append(f"to do: are copies of table {of.name} in a lake, where this app did not look? {left}")
     return (*notes, *_delete_windows(erased, lake, aggregates, store))
 
 

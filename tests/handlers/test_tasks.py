@@ -227,6 +227,6 @@ def test_a_log_names_no_subject_and_the_same_erasure_is_answered_after_its_end(f
         filled.drive(JOB)
     assert reply.body["status"] == "done"
     assert any("the key of 1,200 events could not be read" in one for one in reply.body["notes"])
-    assert any("to do: order the erasure in each other app" in one for one in reply.body["notes"])
+    assert any("Order the erasure there too" in one for one in reply.body["notes"])
     assert filled.put("erasure", {**erasure, "subjects": ["home-2"]}, JOB).status == 409
     assert [one for one in filled.lines if "home-1" in str(one)] == []
