@@ -1,6 +1,6 @@
 // The JSON twin of this page, and the dialogs that it needs: a confirmation and a key. Keys stay in this tab.
 
-import { button, clock, count, dialog, el, fault, field, form, notice, quiet, renew } from "./dom.js";
+import { button, clock, count, dialog, el, fault, field, form, lines, notice, quiet, renew } from "./dom.js";
 
 const KEY = "hubledger.key";
 const [SELDOM_MS, SILENT_MS, LONGEST_READ_MS] = [10_000, 10_000, 60_000];
@@ -146,27 +146,29 @@ async function answered(response) {
 /**
  * Ask, then act. `act(expected, reason)` sends the request and returns a notice; when the number of things has changed
  * (`count-differs`), the dialog asks again with the new number. The person types the number, unless it is null or
- * `isTyped` is false, and a reason, unless `asksWhy` is false. `more` are further fields, which may stay empty. `word` may
- * depend on the number.
+ * `isTyped` is false, and a reason, unless `asksWhy` is false. `more` are further fields, which may stay empty. `title`,
+ * `text` (a string, or a list of lines) and `word` may depend on the number.
  */
 export function confirm({ title, text, word, number, act, grave = false, asksWhy = true, isTyped = true, more = [] }) {
   return new Promise((resolve) => {
     const asked = { number };
-    const said = el("p", {});
-    const asking = el("span", {});
+    const [heading, asking, left] = [el("h2", { id: "confirm-title" }), el("span", {}), el("p", { class: "quiet", id: "left" })];
+    const [said, trouble] = [el("div", {}), el("div", {})];
+    const saidOf = (given) => (typeof given === "function" ? given(asked.number) : given);
     const typed = el("input", { name: "count", inputmode: "numeric", autocomplete: "off", required: true });
     const reason = el("input", { name: "reason", required: true, minlength: 3, maxlength: 400, autocomplete: "off" });
     const go = el("button", { class: grave ? "grave" : "main", disabled: true });
-    const trouble = el("div", {});
     const tell = () => {
-      said.textContent = text(asked.number);
-      go.textContent = typeof word === "function" ? word(asked.number) : word;
+      heading.textContent = saidOf(title);
+      said.replaceChildren(...lines(saidOf(text)));
+      go.textContent = saidOf(word);
       asking.textContent = `Type ${count(asked.number)} to confirm.`;
       check();
     };
     const check = () => {
       const same = asked.number === null || !isTyped || typed.value.replaceAll(/[ ,.]/g, "") === String(asked.number);
-      go.disabled = !(same && (!asksWhy || reason.value.trim().length >= 3));
+      const missing = [same ? "" : `type ${count(asked.number)}`, !asksWhy || reason.value.trim().length >= 3 ? "" : "give a reason"].filter(Boolean);
+      [go.disabled, left.textContent] = [missing.length > 0, missing.length ? `To go on, ${missing.join(" and ")}.` : ""];
     };
     const send = async () => {
       go.disabled = true;
@@ -185,11 +187,9 @@ export function confirm({ title, text, word, number, act, grave = false, asksWhy
       }
     };
     tell();
-    const shown = dialog("confirm-title", form({ oninput: check }, send,
-      el("h2", { id: "confirm-title" }, title), said,
-      number === null || !isTyped ? null : el("label", {}, asking, typed),
-      asksWhy ? field("Why? (required) It is stored with what you do.", reason) : null, ...more, trouble,
-      el("div", { class: "row" }, go, button("Cancel", () => shown.close()))));
+    const shown = dialog("confirm-title", form({ oninput: check }, send, heading, said, number === null || !isTyped ? null : el("label", {}, asking, typed),
+      asksWhy ? field("Why? (required) Others read it in the history.", reason) : null, ...more, trouble,
+      el("div", { class: "row" }, go, button("Cancel", () => shown.close())), left));
     shown.addEventListener("close", () => resolve(shown.returnValue === "done"));
   });
 }

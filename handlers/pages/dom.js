@@ -114,9 +114,9 @@ const WORDS = { exhausted: "needs you", dead_lettered: "dead-lettered", submitte
 /** Return the word for a status. The app does not try an exhausted letter again, so it needs an operator. */
 export const wordOf = (status) => WORDS[status] ?? String(status).replaceAll("_", " ");
 
-/** Show a word in its tone; the word alone says the same. */
+/** Show a word in its tone; the word alone says the same. More after a comma, such as "done, 2 fail", asks for a look. */
 export function badge(word) {
-  const tone = Object.keys(TONES).find((name) => TONES[name].includes(word)) ?? "";
+  const tone = String(word).includes(", ") ? "warn" : Object.keys(TONES).find((name) => TONES[name].includes(word)) ?? "";
   return el("span", { class: `badge ${tone}` }, wordOf(word));
 }
 
@@ -169,9 +169,8 @@ export function facts(pairs) {
 export const card = (title, ...children) => el("section", { class: "card", "aria-label": title },
   title ? headed(title) : null, ...children);
 
-/** A form in a card of its own. It is folded on a narrow screen, unless a link leads to it. */
-export const formCard = (title, summary, isAsked, ...content) => card(title,
-  el("details", { open: isAsked || !isNarrow() }, el("summary", {}, summary), ...content));
+/** A form in a card of its own. It is folded, unless a link leads to it. */
+export const formCard = (title, summary, isAsked, ...content) => card(title, el("details", { open: isAsked }, el("summary", {}, summary), ...content));
 
 /** Make the heading of a panel, with a link to its guide where there is one. */
 function headed(title) {
@@ -192,6 +191,7 @@ export const matter = (tone, words, detail, when = null) => el("div", { class: `
 
 export const field = (label, input) => el("label", {}, label, input);
 export const quiet = (...said) => el("p", { class: "quiet" }, ...said);
+export const lines = (given) => [given].flat().filter(Boolean).map((line) => (line instanceof Node ? line : el("p", {}, line)));
 export const mono = (value) => el("span", { class: "mono" }, typeof value === "boolean" ? String(value) : value ?? "–");
 
 /** Make a form that acts, with itself, when it is sent. */

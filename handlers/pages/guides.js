@@ -6,7 +6,7 @@ const OPERATOR = {
   [OVERVIEW]: ["Ledger", "Lag", "Rate", "Partitions"],
   "The audit": ["Audit", "Audit of the ledger", "Faults"],
   [LETTERS]: ["Dead letters", "By cause", "One by one", "Why", "Event", "Body", "History", "Discard it", "By value of the message", "New replay", "Newest tasks",
-    "Dry run", "Replay", "What would change", "By partition", "What happened"],
+    "Dry run", "Replay", "Result", "What would change", "By partition", "What happened"],
   "Many letters at once": ["Retries and discards so far", "Retry", "Discard"], "Old rows": ["Old rows", "Purge", "Dry run: nothing is deleted", "What is old enough", "What was deleted"],
   [LEDGER]: ["Find a number", "Find a time", "Find a key", "Outcome", "Step by step", "Rows"],
 };
@@ -14,7 +14,7 @@ const FOUND = new Map([
   ...Object.entries(OPERATOR).flatMap(([heading, titles]) => titles.map((title) => [title, ["operator", heading]])),
   ["Are the sums up to date?", ["operator", "The aggregation"]],
   ["Runs", ["operator", "The aggregation"]], ["Run", ["aggregation", "When something is wrong"]],
-  ...["Forget a person", "Letters that mention them", "Letters that were blanked", "Where the app looked", "Dry run: nothing is erased", "Erasure", "Erased for good"].map((title) => [title, ["erasure", "How to erase"]]),
+  ...["Forget a person", "Letters that mention them", "Letters that were erased", "Where the app looked", "Dry run: nothing is erased", "Erasure", "Erased for good"].map((title) => [title, ["erasure", "How to erase"]]),
 ]);
 
 /** Name the guide, and its heading, that explains a panel of a room. */

@@ -4,14 +4,14 @@ import { confirm, get, open, tried } from "./api.js";
 import { ago, badge, button, capital, card, causeAt, choice, CLASSES, classOf, count, dated, el, facts, fault, field, form, grouped, isNarrow, ledgerAt,
   letterAt, matter, messageOf, mono, pager, plural, positionOf, quiet, renew, table, taskAt, typeOf, wordOf } from "./dom.js";
 import { guideAt } from "./guides.js";
-import { tasksTable } from "./tasks.js";
+import { tasksTable, vainOf } from "./tasks.js";
 
 const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
 const NAMES = ["fingerprint", "status", "error_class", "partition_id", "partition_key", "failed_from", "failed_before"];
 const TRIES = ["retry", "replay"];
 export const KINDS = { retry: "tried", replay: "replayed", requeue: "made due", discard: "discarded", exhaust: "given up", free: "freed" };
 const [PAGE, SHORT_PAGE] = [50, 10]; // the short one on a narrow screen
-const MOST_GROUPS = 100;
+const [MOST_GROUPS, RECENT_MS] = [100, 600_000];
 
 export async function letters(place, left, asked = "") {
   const read = asked ? null : await statusOrNull();
@@ -30,24 +30,26 @@ const statusOrNull = () => get("status").catch(() => null); // without it, the c
 
 async function show([lead, totals], body, left, chosen, again, read = null) {
   const by = chosen.fingerprint ? "value" : "cause";
-  const [status, { groups }] = await Promise.all([read ?? statusOrNull(), get("dead-letters/groups", { ...chosen, limit: MOST_GROUPS })]);
+  const [status, { groups }, { tasks }] = await Promise.all([read ?? statusOrNull(), get("dead-letters/groups", { ...chosen, limit: MOST_GROUPS }), get("tasks", { kind: "redrive", limit: COUNTED })]);
   if (left.aborted) return;
   const list = el("div", {});
-  const { tasks } = await get("tasks", { kind: "redrive", limit: LISTED });
-  if (left.aborted) return;
   if (status) totals.replaceChildren(...totalsOf(status.letters, chosen));
   if (status) lead.replaceChildren(leadOf(status.letters, groups, chosen));
-  body.replaceChildren(groupsCard(groups, chosen, by, again, tasks), list, redrivesCard(tasks, tasksTable));
-  if (groups.length) await pageOf(list, chosen, again);
+  body.replaceChildren(groupsCard(groups, chosen, by, again, tasks), list, redrivesCard(tasks.slice(0, LISTED), groups));
+  if (groups.length) await pageOf(list, chosen, again, status?.hub_forgets.lost);
 }
 
 /** Say in a sentence what the open letters need. */
-function leadOf({ open, exhausted }, groups, { status, ...others }) {
-  const words = exhausted ? `${plural(exhausted, "letter")} ${exhausted === 1 ? "needs" : "need"} you` : "No letter needs you";
-  const last = groups.filter((one) => one.open).map((one) => one.last_failed_at).sort().at(-1);
-  const listed = Object.keys(others).length && exhausted ? el("b", {}, ` The filter below shows ${plural(groups.reduce((sum, one) => sum + one.open, 0), "open letter")}.`) : "";
-  return matter(exhausted ? "warn" : "good", words, ["A letter is an event that could not be written; events after it go on.", listed, last ? [" The newest one here failed ", ago(last), "."] : "", exhausted
-    ? [" The app does not try them again by itself: mend the cause, then retry. ", el("a", { class: "guide", href: guideAt("runbook", "letters-open"), target: "_blank", rel: "noopener" }, "Runbook: letters-open")]
+function leadOf({ open, exhausted }, groups, { status, partition_id: id, ...others }) {
+  const ofOpen = groups.filter((one) => one.open);
+  const need = exhausted ? `${plural(exhausted, "letter")} ${exhausted === 1 ? "needs" : "need"} you` : "No letter needs you";
+  const where = Object.keys(others).length ? " of the filter below" : id ? ` in partition ${id}` : "";
+  const here = where && exhausted ? `${plural(ofOpen.reduce((sum, one) => sum + one.open, 0), "open letter")}${where}` : "";
+  const last = ofOpen.map((one) => one.last_failed_at).sort().at(-1);
+  const isPoison = ofOpen.length > 0 && ofOpen.every((one) => one.sample.error_class === "poison");
+  return matter(exhausted ? "warn" : "good", here || need, [here ? `In all, ${need}. ` : "", "A letter is an event that could not be written; events after it go on.", last ? [" The newest one here failed ", ago(last), exhausted && Date.now() - Date.parse(last) < RECENT_MS ? ": more may come." : "."] : "", exhausted
+    ? [isPoison ? el("span", { id: "all-poison" }, " Your transform (the code that turns events into rows) rejects them: a retry helps only after a developer has deployed a corrected one. Discard only what you can do without. ")
+      : " The app does not try them again by itself: mend the cause, then retry. ", el("a", { class: "guide", href: guideAt("runbook", "letters-open"), target: "_blank", rel: "noopener" }, "Runbook: letters-open")]
     : open ? ` The app tries the ${count(open)} open ones again by itself.` : " No letter is open."], exhausted ? "Can wait until morning" : null);
 }
 
@@ -58,7 +60,7 @@ function totalsOf(found, { status = "", ...others }) {
   const states = Object.keys(STATES).filter((name) => !isNarrow() || found[name] || name === status);
   const explained = Object.entries(STATES).filter(([name]) => found[name]).map(([name, words]) => `${capital(name)}: ${words}. `);
   return [...[["", "letters", found.open + found.settled], ["exhausted", "need you", found.exhausted], ...states.map((name) => [name, name, found[name]])].map(link),
-    ...(!isNarrow() ? [el("span", {}, el("b", {}, count(found.settled)), " settled:"), link(["resolved", "resolved"]), link(["discarded", "discarded"])] : []),
+    ...(!isNarrow() ? [el("span", {}, el("b", {}, count(found.settled)), " settled:", ["resolved", "discarded"].map((name) => [" ", el("a", { href: `${ALL}${name}`, "aria-current": name === status ? "true" : null }, `see the ${name}`)]))] : []),
     found.settled && !isNarrow() ? quiet(explained, "Resolved: written since. Discarded: given up by an operator.") : explained.length ? quiet(explained) : ""];
 }
 
@@ -74,7 +76,7 @@ function filterCard(chosen) {
     el("div", { class: "row" }, el("button", { class: "main" }, "Filter"), button("All letters", () => { location.hash = ALL; })));
   const set = Object.entries(chosen).map(([name, value]) => `${name.replace("partition_id", "partition").replaceAll("_", " ")} ${CLASSES[value] ?? wordOf(value)}`);
   return el("section", { class: "card", "aria-label": "Filter" },
-    el("details", { class: "filter", open: Object.keys(chosen).some((name) => name !== "status") && !isNarrow() },
+    el("details", { class: "filter" },
       el("summary", {}, set.length ? `Filter: ${set.join(", ")}` : "Filter"), fields));
 }
 
@@ -113,8 +115,6 @@ function groupsCard(groups, chosen, by, again, tasks) {
   return card(by === "value" ? "By value of the message" : "By cause", groups.length ? null : none,
     open.length && !canRetry ? el("p", { class: "quiet", id: "no-retry" }, "No letter here can be retried: each is being "
       + "retried now, or is held until the letter that it waits for is settled.") : null,
-    open.length && open.every((one) => one.sample.error_class === "poison") ? el("p", { class: "quiet", id: "all-poison" },
-      "Poison: the transform (the code that turns an event into rows) rejects these events. Deploy a corrected transform before you retry: otherwise each event fails again. Discard only events that you can do without.") : null,
     open.length > 0 && chosen.status !== "held" ? moveAll(chosen, groups, again, canRetry, tasks) : null,
     open.length ? [trouble, table("Letters by cause", [...columns, moves], open)] : null, settled.length ? el("details", { id: "settled", open: open.length === 0 },
       el("summary", {}, plural(settled.length, "settled cause")), table("Settled causes", columns, settled)) : null);
@@ -128,12 +128,12 @@ const kindOf = (one) => el("span", { class: "kinds" }, [typeOf(one)].filter((nam
   .map((name) => el("span", { class: "badge type" }, name)), " ", badge(classOf(one)), one.error_at ? mono(one.error_at) : null);
 
 const moveButtons = (moves, ask) => el("span", { class: "row moves" }, moves.map((move) => moveButton(move, ask)));
-const moveButton = (move, ask) => button(MOVES[move].word, () => ask(move), look(move));
+const moveButton = (move, ask) => button(`${MOVES[move].word} …`, () => ask(move), look(move));
 
 /** A grave move looks grave, and stands apart from the others. */
 const look = (move, more = {}) => ({ class: MOVES[move].grave ? "grave apart" : null, ...more });
 
-async function pageOf(list, chosen, again, cursor = "", before = []) {
+async function pageOf(list, chosen, again, lost, cursor = "", before = []) {
   const page = await get("dead-letters", { ...chosen, limit: isNarrow() ? SHORT_PAGE : PAGE, cursor });
   const boxes = new Map();
   const actions = el("div", { class: "row" }, quiet("Choose letters to retry or discard only those."));
@@ -145,7 +145,8 @@ async function pageOf(list, chosen, again, cursor = "", before = []) {
   const columns = [["Partition / number", (one) => [Object.values(MOVES).some(({ from }) => from.includes(one.status)) ? [box(one), " "] : "",
     el("a", { class: "whole", href: letterAt(one) }, positionOf(one))], "bare"],
     ["Error", (one) => el("span", { class: "error" }, messageOf(one)), "wide"],
-    ["Status", (one) => badge(one.status), chosen.status ? "minor" : undefined], ["Key", keyOf], ["Failed", (one) => ago(one.failed_at)]];
+    ["Status", (one) => [badge(one.status), isLost(one, lost) ? [" ", el("span", { class: "badge bad", title: LOST }, "lost")] : null], chosen.status && !page.letters.some((one) => isLost(one, lost)) ? "minor" : undefined],
+    page.letters.some((one) => keyOf(one) !== "–") ? ["Key", keyOf] : null, ["Failed", (one) => ago(one.failed_at)]].filter(Boolean);
   const every = button("Choose all shown", () => {
     const all = [...boxes.keys()].every((input) => input.checked);
     for (const input of boxes.keys()) input.checked = !all;
@@ -154,8 +155,14 @@ async function pageOf(list, chosen, again, cursor = "", before = []) {
   const isShown = !isNarrow() || cursor || before.length || Object.keys(chosen).some((name) => name !== "status");
   list.replaceChildren(card("One by one", el("details", { open: isShown }, el("summary", {}, `${cursor ? "Older ones: " : page.next ? "The newest " : "All "}${plural(page.letters.length, "letter")}`),
     el("div", { class: "row" }, every, actions), table("Letters", columns, page.letters),
-    pager(["Newer", "Older"], { cursor, before }, page.next, (...to) => pageOf(list, chosen, again, ...to)))));
+    pager(["Newer", "Older"], { cursor, before }, page.next, (...to) => pageOf(list, chosen, again, lost, ...to)))));
 }
+
+const LOST = "The hub has dropped the event, and no copy of it is stored: no retry can help. Take the event from Capture or from its publisher, then discard this letter.";
+
+/** Return true for an open letter whose event is lost: its number is before those that the hub still has. */
+const isLost = (one, lost = []) => !one.body_kept && OPEN.includes(one.status) && lost.some(({ partition_id: id, kind, before }) =>
+  id === one.partition_id && kind === "unkept" && BigInt(one.sequence_number) < BigInt(before));
 
 /** Offer each move with the number of chosen letters that allow it. */
 function tell(actions, boxes, again) {
@@ -163,7 +170,7 @@ function tell(actions, boxes, again) {
   actions.replaceChildren(...Object.keys(MOVES).map((move) => {
     const own = chosen.filter((one) => MOVES[move].from.includes(one.status));
     const ask = () => order(move, { letters: named(own) }, own.length, again);
-    return button(`${MOVES[move].word} ${count(own.length)}`, ask, look(move, { disabled: own.length === 0 }));
+    return button(`${MOVES[move].word} ${count(own.length)} …`, ask, look(move, { disabled: own.length === 0 }));
   }));
 }
 
@@ -172,18 +179,20 @@ const named = (chosen) => chosen.map(({ partition_id, sequence_number }) => ({ p
 export async function letter(place, left, partition, number) {
   const path = `dead-letters/${encodeURIComponent(partition)}/${encodeURIComponent(number)}`;
   const whole = await get(path);
-  if (!left.aborted) place.replaceChildren(...parts(whole, path, () => letter(place, left, partition, number)));
+  const draw = (gone) => { if (!left.aborted) place.replaceChildren(...parts(whole, gone, path, () => letter(place, left, partition, number))); };
+  draw(false); // a status may take long
+  if (!whole.letter.body_kept && isLost(whole.letter, (await statusOrNull())?.hub_forgets.lost)) draw(true);
 }
 
-function parts(whole, path, again) {
+function parts(whole, gone, path, again) {
   const one = whole.letter;
   const alone = `first=${one.sequence_number}&last=${one.sequence_number}`;
   const ask = (move) => order(move, { letters: named([one]) }, 1, again);
   const allowed = Object.keys(MOVES).filter((move) => MOVES[move].from.includes(one.status));
   return [el("div", { class: "title" }, el("h1", {}, `Letter ${positionOf(one)} `, badge(one.status), one.erased_by ? [" ", badge("erased")] : null)),
-    matter(one.status === "exhausted" ? "warn" : one.status === "resolved" ? "good" : "", `${FAILED[one.error_class]}${one.error_at ? ` (at ${one.error_at})` : ""}`,
-      [el("span", { class: "error" }, messageOf(one)), capital(`${NEXT[one.status](one)}.`)]),
-    el("div", { class: "row actions" }, el("a", { class: "go", href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Try a dry run first"), allowed.includes("retry") ? moveButton("retry", ask) : null,
+    matter(gone ? "bad" : one.status === "exhausted" ? "warn" : one.status === "resolved" ? "good" : "", gone ? "The event of this letter is lost" : `${FAILED[one.error_class]}${one.error_at ? ` (at ${one.error_at})` : ""}`,
+      [el("span", { class: "error" }, messageOf(one)), gone ? LOST : capital(`${NEXT[one.status](one)}.`)]),
+    el("div", { class: "row actions" }, el("a", { class: "go", href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Try a dry run first"), allowed.includes("retry") && !gone ? moveButton("retry", ask) : null,
       el("a", { href: ledgerAt(one) }, "Its place in the ledger")), el("div", { class: "columns" }, card("Why", el("pre", {}, messageOf(one)), facts([
         ["Type", mono(typeOf(one))], ["Class", badge(classOf(one))], ["Raised at", one.error_at === null ? null : mono(one.error_at)],
         ["Cause", el("a", { href: causeAt(causeOf(one.fingerprint)), title: causeOf(one.fingerprint) }, "all letters of this cause")],
@@ -248,20 +257,21 @@ function historyCard(history) {
   return card("History", history.length ? el("ol", { class: "attempts" }, history.map(line)) : quiet("Nothing has happened to it since it failed."));
 }
 
-const LISTED = 5;
+const [LISTED, COUNTED, MANY, OPEN] = [5, 20, 100, ["waiting", "retrying", "held", "exhausted"]]; // redrives listed, and read; letters from which on a limit is offered
 /** A move: its words, and the statuses of the letters that it may take. */
 const MOVES = {
-  retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false, from: ["waiting", "exhausted"],
-    text: (number) => `${plural(number, "letter")} will be tried again now. What fails again comes back here, so nothing is lost.` },
-  discard: { word: "Discard", title: "Discard letters", done: "discarded", grave: true, from: ["waiting", "retrying", "held", "exhausted"],
-    text: (number) => `${plural(number, "letter")} will be discarded for good: the rows of ${number === 1 ? "its event are" : "their events are"} never written, and no retry takes ${number === 1 ? "it" : "them"} up again. The ledger still counts ${number === 1 ? "it" : "them"}.` },
+  retry: { word: "Retry", done: "to be retried now", grave: false, from: ["waiting", "exhausted"],
+    title: (number, where) => `Retry ${plural(number, "letter")}${where}?`, text: () => el("p", {}, "What fails again comes back here, so nothing is lost.") },
+  discard: { word: "Discard", done: "discarded", grave: true, from: OPEN,
+    title: (number, where) => `Discard ${plural(number, "letter")}${where} for good?`, text: (number) => el("p", {}, el("b", {}, "This cannot be undone."), ` The rows of ${number === 1 ? "its event" : "their events"} are never written, and no retry takes ${number === 1 ? "it" : "them"} up again. `
+      + `The ledger keeps ${number === 1 ? "it" : "them"} as discarded, so the totals still add up.`) },
 };
 
 /** The choice of an order that takes the letters of a preview, and none that failed since. */
 const asPreviewed = (filter, { failed_before }) => ({ filter: { ...filter, failed_before } });
 
 /** Name the partition and the cause of the letters that a dialog asks about. */
-const aboutOf = (chosen, cause) => [chosen.partition_id ? `Partition ${chosen.partition_id}. ` : "", cause ? `Cause: ${cause}` : ""].join("");
+const aboutOf = ({ partition_id: id }, cause) => ({ where: id ? ` of partition ${id}` : "", cause: cause ? el("p", { class: "error" }, `Cause: ${cause}`) : null });
 
 /** Count the letters of a filter that a move would take now, and order them; without one, renew the page. */
 async function orderOf(move, filter, again, about) {
@@ -270,7 +280,7 @@ async function orderOf(move, filter, again, about) {
 }
 
 /** Ask for the count and the reason, and move the letters; a task that goes on is shown on its own page. */
-async function order(move, chosen, number, again, rate = null, about = "", warned = "") {
+async function order(move, chosen, number, again, rate = null, { where, cause } = aboutOf({}), warned = null) {
   const [how, id] = [MOVES[move], crypto.randomUUID()];
   let made = null;
   const act = async (expected, reason) => {
@@ -278,8 +288,8 @@ async function order(move, chosen, number, again, rate = null, about = "", warne
     made = await open("redrive", { move, ...chosen, expected_count: expected, reason, ...limit }, id);
     return isOver(made) ? outcome(made) : "The task goes on";
   };
-  const more = rate ? [el("details", {}, el("summary", {}, "Limit the speed"), field("Letters per second, at most (empty: no limit)", rate))] : [];
-  if (!await confirm({ ...how, word: (now) => `${how.word} ${plural(now, "letter")}`, isTyped: how.grave, text: (now) => [how.text(now), about, warned].filter(Boolean).join(" "), number, act, more })) return;
+  const more = rate && number >= MANY ? [el("details", {}, el("summary", {}, "Limit the speed"), field("Letters per second, at most (empty: no limit)", rate))] : [];
+  if (!await confirm({ ...how, word: (now) => `${how.word} ${plural(now, "letter")}`, isTyped: how.grave, title: (now) => how.title(now, where), text: (now) => [cause, warned, how.text(now)], number, act, more })) return;
   if (isOver(made) && (move === "discard" || number === 1)) await again();
   else location.hash = taskAt(made); // it shows how the tries end
 }
@@ -291,8 +301,8 @@ const outcome = (made) => [made.unmoved ? `${count(made.moved)} of ${plural(made
   made.status === "done" ? "" : `the task is ${made.status}`].filter(Boolean).join("; ");
 
 /** Show the newest redrives, if there are some. */
-const redrivesCard = (tasks, tasksTable) => (tasks.length ? card("Retries and discards so far", el("details", { open: !isNarrow() },
-  el("summary", {}, `The last ${tasks.length === 1 ? "one" : count(tasks.length)}, of any letters`), tasksTable("Redrives", tasks))) : "");
+const redrivesCard = (tasks, groups) => (tasks.length ? card("Retries and discards so far", el("details", { open: !isNarrow() },
+  el("summary", {}, `The last ${tasks.length === 1 ? "one" : count(tasks.length)}, of any letters`), tasksTable("Redrives", tasks, groups))) : "");
 
 /** Offer to move all letters of a filter, after a preview. */
 function moveAll(chosen, groups, again, canRetry, tasks) {
@@ -300,6 +310,7 @@ function moveAll(chosen, groups, again, canRetry, tasks) {
   const see = (move) => tried(preview, async () => {
     const found = await get("dead-letters/preview", { ...chosen, move });
     renew(preview, previewed(found, move, chosen, groups, again, tasks));
+    preview.scrollIntoView({ block: "nearest" });
   });
   const moves = Object.entries(MOVES).filter(([move]) => move !== "retry" || canRetry);
   const number = (move) => groups.reduce((sum, one) => sum + (move === "retry" ? one.retryable : one.open), 0);
@@ -307,24 +318,28 @@ function moveAll(chosen, groups, again, canRetry, tasks) {
     button(`${word} ${groups.length === MOST_GROUPS ? "all" : number(move) === 1 ? "this one" : `${isNarrow() ? "" : "these "}${count(number(move))}`} …`, () => see(move), look(move, { id: `redrive-${move}` })))), preview);
 }
 
-/** Show what would be moved, and a button that asks for the count and the reason. Before a retry, say how the last ones ended. */
+/** True for a retry of letters like these: of the same partition and cause, as far as both are named. */
+const isLike = ({ filter, letters }, chosen) => (filter ? ["partition_id", "fingerprint"].every((name) => !chosen[name] || !filter[name] || filter[name] === chosen[name])
+  : !chosen.fingerprint && (!chosen.partition_id || letters.some((one) => one.partition_id === chosen.partition_id)));
+
+/** Show what would be moved, and the button that asks why. Before a retry, say how the last ones ended. */
 function previewed(found, move, chosen, groups, again, tasks) {
-  const { word, grave, text } = MOVES[move];
+  const { word, grave, text, title } = MOVES[move];
   const messages = new Map(groups.map((one) => [one.fingerprint, saidBy(one, "cause")]));
   const nameOf = (one) => messages.get(one.fingerprint) ?? `${typeOf(one)} (${one.fingerprint})`;
   const rate = el("input", { name: "per_second", inputmode: "numeric", size: 8, autocomplete: "off" });
   const columns = [["Cause", (one) => el("a", { class: "error", href: causeAt(one.fingerprint) }, nameOf(one)), "wide"], ["Class", (one) => badge(classOf(one))], ["Letters", (one) => count(one.letters), "amount"]];
   if (!found.count) return el("p", { id: "preview" }, "No letter of the filter can be moved.");
-  const about = aboutOf(chosen, found.causes.length === 1 ? nameOf(found.causes[0]) : "");
-  const retries = tasks.filter((one) => one.move === "retry" && one.outcome);
-  const vain = retries.findIndex((one) => one.outcome.result !== "did_not_help");
-  const inVain = move === "retry" ? vain < 0 ? retries.length : vain : 0;
-  const warned = inVain ? `The newest ${inVain === 1 ? "retry" : `${count(inVain)} retries`}, of any letters, did not help. ` : "";
-  return el("div", { id: "preview", class: "matter" }, el("p", { class: "words" }, `Preview: ${word.toLowerCase()} ${plural(found.count, "letter")}?`),
-    el("p", {}, text(found.count)), about ? el("p", {}, about) : null,
-    warned ? el("p", {}, el("b", {}, warned), "Retry when the cause is mended since then.") : null,
-    quiet(`Nothing has changed yet. The next step asks for ${grave ? "this number and for " : ""}a reason. Letters that fail from now on are left alone.`),
-    el("div", { class: "row" }, button(`${word} ${plural(found.count, "letter")} …`, () => order(move, asPreviewed(chosen, found), found.count, again, rate, about, warned),
-      { class: grave ? "grave" : inVain ? null : "main", id: "redrive-start" }), button("Close the preview", () => document.getElementById("preview").remove())),
+  const about = () => aboutOf(chosen, found.causes.length === 1 ? nameOf(found.causes[0]) : ""); // each place has its own elements
+  const [vain, version] = [vainOf(tasks.filter((one) => isLike(one, chosen))), groups.length === 1 ? groups[0].sample.transform_version : ""];
+  const isPoison = found.causes.every((one) => one.error_class === "poison");
+  const needs = `They fail again unless ${isPoison ? `a corrected transform has been deployed since${version ? ` (they failed with its version ${version})` : ""}` : "their cause has been mended since"}.`;
+  const warned = () => (move === "retry" && (vain || isPoison) ? el("p", { class: "warned" }, vain ? `The last ${vain === 1 ? "retry" : `${count(vain)} retries`} of letters like these did not help. ` : "", needs) : null);
+  const look = () => { Object.assign(document.querySelector("[aria-label='One by one'] details"), { open: true }).scrollIntoView(); };
+  return el("div", { id: "preview", class: grave ? "matter ends" : "matter" }, el("p", { class: "words" }, title(found.count, about().where)),
+    el("p", {}, "Nothing has happened yet: this is a preview."), about().cause, warned(), text(found.count),
+    quiet(`Next you ${grave ? `type ${count(found.count)} to confirm, and ` : ""}give a reason. Letters that fail from now on are left alone.`),
+    el("div", { class: "row" }, button(`${word} ${plural(found.count, "letter")} …`, () => order(move, asPreviewed(chosen, found), found.count, again, rate, about(), warned()),
+      { class: grave ? "grave" : warned() ? null : "main", id: "redrive-start" }), button("Look at the letters first", look), button("Close the preview", () => document.getElementById("preview").remove())),
     found.causes.length > 1 ? table("Causes of the letters", columns, found.causes) : null);
 }

@@ -65,21 +65,21 @@ export const replay = {
   stays: "the events that it replayed stay replayed",
   unit: "event",
   name: () => "Replay", which: (found) => (found.partitions.length === 1 ? `partition ${found.partitions[0].partition_id}` : plural(found.partitions.length, "partition")),
-  title: (found) => (found.dry_run ? "Dry run" : "Replay"),
+  title: (found) => (found.dry_run ? "Dry run" : found.ended_at ? "Result" : "Replay"),
   says,
   done: (found) => `${count(found.done)} of ${plural(found.total, "event")}`,
   status: (found) => (found.status === "done" && !found.dry_run && found.counts.dead_lettered ? `done, ${count(found.counts.dead_lettered)} fail` : found.status),
-  result: (found) => (found.status !== "done" ? `stopped after ${replay.done(found)}` : found.dry_run ? `${plural(found.counts.events, "event")}, ${plural(found.counts.events_changed, "change")} found` : replayed(found.counts)),
+  result: (found) => (found.status !== "done" ? `stopped after ${replay.done(found)}` : found.dry_run ? `${plural(found.counts.events, "event")}: ${found.counts.events_changed ? `${count(found.counts.events_changed)} would change` : "would change nothing"}` : replayed(found.counts)),
   facts: (found) => [outcomes(found.counts), effects(found), ...(found.keys ? [byKey(found)] : []), [["Transform", found.transform_version],
       ...found.partitions.filter((one) => one.transform_versions.length > 1)
         .map((one) => [`Transforms of partition ${one.partition_id}`, one.transform_versions.join(", ")])]],
-  notes: (found) => el("p", { class: "quiet" }, found.status === "done" ? found.dry_run ? `Nothing has been changed. ${changes(found.counts)
-    ? "If this is what you expect, replay it: then the changes are written." : "A replay would change nothing, so there is nothing to do."} ` : "A replay writes all rows of its events again, changed or not. So they are more than the changes of its dry run. " : "",
-  failing(found), `Scope: ${scopeOf(found)}. `, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `),
-    found.keys && found.status === "done" && !found.counts.events ? "No event of the range has one of these partition keys." : ""),
+  notes: (found) => [failing(found), el("p", { class: "quiet" }, found.status === "done" ? found.dry_run ? `Nothing has been changed. ${changes(found.counts)
+    ? "If this is what you expect, replay it: then the changes are written." : "A replay would change nothing, so there is nothing to do."} ` : "A replay writes every row of its events again, changed or not: so it writes more rows than its dry run found to change. " : "",
+  `Scope: ${scopeOf(found)}. `, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `),
+    found.keys && found.status === "done" && !found.counts.events ? "No event of the range has one of these partition keys." : "")],
   actions: (found) => (found.dry_run && found.status === "done" && changes(found.counts)
     ? button(`Replay ${plural(found.keys ? found.counts.events : found.total, "event")} …`, () => commit(found), { class: "main", id: "commit" }) : null),
-  more: (found) => [ranges(found)],
+  more: (found) => (found.partitions.length > 1 || found.partitions.some((one) => one.gone.length || one.note || one.transform_versions.length > 1) ? [ranges(found)] : []),
   follow: async (place, found, shown) => {
     const state = `${found.status} ${found.done}`;
     if (!found.dry_run || state === shown.state) return; // the differences are shown again when the dry run has advanced
@@ -89,8 +89,9 @@ export const replay = {
 };
 
 /** Say which events give no rows, and lead to their letters. */
-const failing = ({ counts, partitions, dry_run: isDry }) => (counts.dead_lettered ? [`${plural(counts.dead_lettered, isDry && !counts.letters_added ? "other event" : "event")} of the range ${counts.dead_lettered === 1 ? "fails" : "fail"}`,
-  counts.letters_added ? `, ${count(counts.letters_added)} of them newly` : ", as before", ": ", el("a", { href: partitions.length === 1 ? `#/letters?partition_id=${encodeURIComponent(partitions[0].partition_id)}` : "#/letters" }, "see the letters"), ". "] : null);
+const failing = ({ counts: { dead_lettered: failed, letters_added: added }, partitions, dry_run: isDry }) => (failed ? el("p", { id: "failing" }, `${plural(failed, "event")} of the range ${added ? "" : "still "}cannot be written. `,
+  added ? `${count(added)} ${isDry ? "would be" : added === 1 ? "is" : "are"} newly a letter: look at the transform. ` : `${failed === 1 ? "It was a letter" : "They were letters"} before: nothing new is wrong. `,
+  el("a", { href: partitions.length === 1 ? `#/letters?partition_id=${encodeURIComponent(partitions[0].partition_id)}` : "#/letters" }, "See the letters")) : null);
 
 /** Name the events of a replay: its partitions, their numbers, and its keys. */
 function scopeOf({ partitions, keys }) {
@@ -101,13 +102,13 @@ function scopeOf({ partitions, keys }) {
 
 const LETTERS = { letters_resolved: ["letter", "resolved"], letters_added: ["letter", "added"] };
 const WOULD = { rows_added: ["row", "added"], rows_changed: ["row", "changed"], rows_removed: ["row", "removed"], ...LETTERS };
-const DID = { rows_written: ["row", "written"], rows_retracted: ["earlier row", "replaced"], ...LETTERS };
 const replayed = ({ events, dead_lettered: failed }) => `${failed ? `${count(events - failed)} of ` : ""}${plural(events, "event")} replayed${failed ? `, ${count(failed)} fail` : ""}`;
 
 /** Say in a sentence what a replay that is over has changed, or a dry run would change. */
 function says(found) {
   const { counts, dry_run: isDry, status } = found;
-  const done = Object.entries(isDry ? WOULD : DID).filter(([name]) => counts[name]).map(([name, [noun, word]]) => `${plural(counts[name], noun)} ${word}`);
+  const rows = isDry || !(counts.rows_written || counts.rows_retracted) ? [] : [`${plural(counts.rows_written, "row")} written in place of ${count(counts.rows_retracted)}`];
+  const done = [...rows, ...Object.entries(isDry ? WOULD : LETTERS).filter(([name]) => counts[name]).map(([name, [noun, word]]) => `${plural(counts[name], noun)} ${word}`)];
   const said = isDry ? `${done.length ? count(counts.events_changed) : "none"} of ${plural(counts.events, "event")} would change` : replayed(counts);
   const gone = counts.gone ? ` ${plural(counts.gone, "number")} left out: neither the hub nor a letter has the event.` : "";
   return `${status === "done" ? capital(said) : `Before it ended, ${said}`}${done.length ? `: ${done.join(", ")}` : ""}.${gone}`;
@@ -129,8 +130,8 @@ const effects = ({ counts, dry_run: isDry }) => (isDry ? [["Events that change",
 
 /** Show the progress of each partition, and the numbers that the hub no longer has. */
 function ranges(job) {
-  const columns = [["Partition", (one) => one.partition_id], ["Sequence numbers", numbersOf],
-    ["Progress", (one) => (one.closed_at ? badge("done") : one.next === one.first ? "no event yet" : `before ${grouped(one.next)}`)],
+  const columns = [["Partition", (one) => one.partition_id], ["Sequence numbers", numbersOf, "wide"],
+    ["Progress", (one) => (one.closed_at ? badge(one.counts.dead_lettered ? `done, ${count(one.counts.dead_lettered)} fail` : "done") : one.next === one.first ? "no event yet" : `before ${grouped(one.next)}`)],
     ["With rows", (one) => plural(one.counts.written, "event"), "amount"], ["Failing", (one) => plural(one.counts.dead_lettered, "event"), "amount"],
     ["Lost from the hub", (one) => (one.gone.length ? one.gone.map((span) => (span.first === span.last ? grouped(span.first)
       : numbersOf(span))).join(", ") : "none"), "wide"]];

@@ -2,7 +2,7 @@
 
 import { confirm, get, open, post, repeat, tried } from "./api.js";
 import { ago, badge, button, capital, card, causeAt, choice, count, dated, duration, el, facts, fault, field, form, formCard, grouped, inOrder, instant, isNarrow,
-  letterAt, matter, mono, pager, plural, positionOf, quiet, renew, table, taskAt, wordOf } from "./dom.js";
+  letterAt, matter, messageOf, mono, pager, plural, positionOf, quiet, renew, table, taskAt, wordOf } from "./dom.js";
 import { guideAt } from "./guides.js";
 import { newReplay, replay } from "./replays.js";
 
@@ -15,9 +15,15 @@ function chosenOf(found) {
   return [el("a", { href: causeAt(cause) }, "those of one cause"), said ? `, ${said}` : ""];
 }
 
-/** Say in a list, in few words, which letters were chosen. */
-const whichOf = ({ filter, total }) => (filter === null ? plural(total, "chosen letter") : [filter.partition_id ? `partition ${filter.partition_id}` : "",
-  filter.fingerprint ? "one cause" : ""].filter(Boolean).join(", ") || "all letters");
+/** Say in a list, in few words, which letters were chosen; the groups of letters know the message of a cause. */
+function whichOf({ filter, total }, groups = []) {
+  const found = groups.find((one) => one.fingerprint === filter?.fingerprint);
+  const cause = found ? `cause: ${messageOf(found.sample, found.template ?? undefined)}` : filter?.fingerprint ? "one cause" : "";
+  return filter === null ? plural(total, "chosen letter") : [filter.partition_id ? `partition ${filter.partition_id}` : "", cause].filter(Boolean).join(", ") || "all letters";
+}
+
+/** Count the newest retries that did not help, up to one that did, or is not over. */
+export const vainOf = (tasks) => [...tasks.filter((one) => one.move === "retry" && one.outcome), {}].findIndex((one) => one.outcome?.result !== "did_not_help");
 
 // A count is not green when it is done: the work may be still to do.
 const counting = (found) => (found.dry_run && found.status === "done" ? "counted" : found.status);
@@ -57,9 +63,9 @@ function purgesCard(isAsked) {
     start.disabled = await tried(trouble, counts);
   }, { id: "purge-count" });
   return formCard("Old rows", "Count what is old enough to be deleted", isAsked,
-    quiet("This only counts, and deletes nothing. The setting ", mono("PURGE_DAYS"), " says how long rows are kept."),
+    quiet("This only counts, and deletes nothing. The result also says how long each kind of row is kept (setting ", mono("PURGE_DAYS"), ")."),
     el("div", { class: "row actions" }, start), trouble,
-    quiet("To delete them for good, run ", mono("bin/hubledger purge start --for-real"), ". With the setting ", mono("PURGE_DAILY=true"), " the app does so every day."));
+    quiet("To delete them for good, run ", mono("bin/hubledger purge start --for-real"), " in a checkout of the app's code. With the setting ", mono("PURGE_DAILY=true"), " the app does so every day."));
 }
 
 // What a table of the app stores, and the table whose days hold for it.
@@ -78,10 +84,10 @@ const oldRows = (found) => [card(found.dry_run ? "What is old enough" : "What wa
 const purge = {
   stays: "the rows that it deleted stay deleted", name: () => "Purge of old rows", more: oldRows, facts: () => [],
   title: (found) => (found.dry_run ? "Dry run: nothing is deleted" : "Purge"), status: counting,
-  notes: (found) => (found.dry_run && found.status === "done" ? quiet(found.rows ? ["To delete them for good, run ", mono("bin/hubledger purge start --for-real"), "."]
+  notes: (found) => (found.dry_run && found.status === "done" ? quiet(found.rows ? ["To delete them for good, run ", mono("bin/hubledger purge start --for-real"), " in a checkout of the app's code."]
     : "Nothing is left to do: a purge now would delete nothing. Below stands after how many days a row is old enough.") : null),
   done: (found) => (ENDED.includes(found.status) ? !found.rows ? `No row ${found.dry_run ? "is old enough to be deleted" : "was old enough"}` : `${plural(found.rows, "row")} ${found.dry_run ? "old enough to be deleted" : "deleted"}`
-    : `${counted(found)} parts, ${plural(found.rows, "row")} ${found.dry_run ? "counted" : "deleted"} so far`),
+    : `${counted(found)} parts of tables, ${plural(found.rows, "row")} ${found.dry_run ? "counted" : "deleted"} so far`),
 };
 
 // The last dry run of this tab: the form is filled with it when the operator comes back. The erasure forgets it.
@@ -112,10 +118,9 @@ function erasuresCard(isAsked) {
   [names.value, reason.value] = [lastCount().names, lastCount().reason];
   names.addEventListener("input", check);
   check();
-  if (lastCount().task) get(`tasks/${lastCount().task}`).then((found) => said.append(el("p", {}, found.status === "done" ? el("b", {}, `${erasure.done(found)} of ${whose()}`) : `The count is ${found.status}`, ", counted ",
-    ago(found.ended_at ?? found.requested_at), ". ", el("a", { href: taskAt(found) }, "See the count")), unreached()), () => {});
-  return card("Forget a person", el("details", { open: isAsked }, el("summary", {}, "Erase all that the app stores about someone"), quiet("Count first, which changes nothing; then what was counted can be erased, "
-    + "which cannot be undone. A subject is a partition key, or a value of the column that your app names as its subject."),
+  if (lastCount().task) get(`tasks/${lastCount().task}`).then((found) => { if (found.status === "done") erase.textContent = `Erase ${erasure.done(found).replace(" found", "")} for good\u00a0…`; said.append(el("p", {}, found.status === "done" ? el("b", {}, `${erasure.done(found)} of ${whose()}`) : `The count is ${found.status}`, ", counted ",
+    ago(found.ended_at ?? found.requested_at), ". ", el("a", { href: taskAt(found) }, "See the count"), ". Changing the subjects discards this count."), unreached()); }, () => {});
+  return card("Forget a person", el("details", { open: isAsked }, el("summary", {}, "Erase all that the app stores about someone"), quiet("Count first, which changes nothing; then what was counted can be erased, which cannot be undone. A subject is a partition key, or a value of the column that your app names as its subject, such as the id of a customer."),
   form({ class: "row" }, () => tried(trouble, () => begin(true, reason.value.trim())), field("Subjects, one a line", names), field("Why? It is stored, so name nobody.", reason), first), said, el("div", { class: "row" }, erase), trouble));
 }
 
@@ -132,27 +137,30 @@ function byStream(found) {
     ["Searched", (one) => (isThrough(one) ? `all, up to ${grouped(one.last)}` : `up to ${grouped(BigInt(one.next) - 1n)} of ${grouped(one.last)}`)]];
   const streams = [...parts.keys()].sort();
   const isGone = !found.dry_run && found.status === "done";
-  return [found.letters_found.length ? card(isGone ? "Letters that were blanked" : "Letters that mention them", quiet(capital(`${more}${plural(found.letters, "letter")}`),
+  return [found.letters_found.length ? card(isGone ? "Letters that were erased" : "Letters that mention them", quiet(capital(`${more}${plural(found.letters, "letter")}`),
     isGone ? ": the body, key and texts are gone. The position stays, because the ledger counts it." : ""),
     streams.filter((name) => letters.has(name)).map((name) => el("p", { class: "found" }, name ? `${name}: ` : "", positions(letters.get(name))))) : null,
   card("Where the app looked", el("details", {}, el("summary", {}, `${count(found.partitions.filter(isThrough).length)} of ${plural(found.partitions.length, "partition")} searched`),
     streams.map((name) => [name ? el("h3", {}, name) : null, table(name || "Partitions", columns, inOrder(parts.get(name)))])))];
 }
 
-const unreached = () => quiet("Erasing cannot be undone. It does not reach backups, the hub itself, files of Event Hubs Capture, other apps and logs (", el("a", { href: guideAt("erasure", "What is not reached"), target: "_blank", rel: "noopener" }, "what is not reached"), ").");
-const isTask = (note) => note.startsWith("to do: ");
+const unreached = () => el("p", {}, el("b", {}, "Erasing cannot be undone."), " It does not reach backups, the hub itself, files of Event Hubs Capture, other apps and logs (", el("a", { href: guideAt("erasure", "What is not reached"), target: "_blank", rel: "noopener" }, "what is not reached"), ").");
+/** The notes of an erasure that is done which are left to the operator. */
+const tasksOf = (found) => (found.status === "done" && !found.dry_run ? found.notes.filter((note) => note.startsWith("to do: ")) : []);
 const noted = (words, notes) => (notes.length ? [el("p", {}, el("b", {}, words)), el("ul", {}, notes.map((one) => el("li", {}, capital(one.replace(/^to do: /, "")))))] : null);
 // Where else an erasure looks, in words.
 const ELSEWHERE = { reasons: "Reasons and error texts of other letters that name them", staged: "Events staged for a replay", retracted: "Earlier rows that a replay replaced", diffs: "Changes that dry runs found" };
 
 const erasure = {
-  more: byStream, stays: "what it has erased stays erased", name: () => "Erasure", status: counting,
+  more: byStream, stays: "what it has erased stays erased", name: () => "Erasure",
+  status: (found) => (tasksOf(found).length ? `done, ${plural(tasksOf(found).length, "check")} left` : counting(found)),
   title: (found) => (found.dry_run ? "Dry run: nothing is erased" : found.status === "done" ? "Erased for good" : "Erasure"),
-  done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`, says: (found) => `${erasure.done(found)}${found.notes.some(isTask) && found.status === "done" && !found.dry_run ? " from this app; see what is left to you" : ""}`,
+  done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`, says: (found) => `${erasure.done(found)}${found.rows ? `: ${plain(found.tables)}` : ""}`,
   notes: (found) => (found.dry_run ? [el("p", {}, `Counted for ${found.task_id === lastCount().task ? whose() : plural(found.subjects, "subject")}. Nothing is erased yet.`), unreached()]
-    : [found.status === "done" ? el("p", {}, `${plural(found.subjects, "subject")} forgotten: nothing new of ${found.subjects === 1 ? "it" : "them"} is written either. On purpose the app does not store which.`) : null,
-      noted("Left to you, where you have such a thing:", found.notes.filter(isTask)), noted("Copies that end by themselves:", found.notes.filter((one) => !isTask(one)))]),
-  facts: (found) => [[["Rows by table", plain(found.tables)], found.most_rows === null ? null : ["Rows, at most", count(found.most_rows)],
+    : [noted("Left to you:", tasksOf(found)), tasksOf(found).some((one) => one.includes("again")) ? el("p", {}, el("a", { href: "#/tasks?erase" }, "Order this erasure again")) : null,
+      noted("Copies that end by themselves:", found.notes.filter((one) => !one.startsWith("to do: "))),
+      found.status === "done" ? quiet(`No event of ${found.subjects === 1 ? "this subject" : `these ${count(found.subjects)} subjects`} from before the request is written again. To know such events, the app keeps only a keyed hash, from which nobody can read a subject: so this page cannot show whom it was about. An event that reaches the hub after the request counts as new.`) : null]),
+  facts: (found) => [[found.most_rows === null ? null : ["Rows, at most", count(found.most_rows)],
     ...Object.entries(ELSEWHERE).map(([name, words]) => (found[name] ? [words, count(found[name])] : null)),
     Object.keys(ELSEWHERE).some((name) => found[name]) ? null : ["Elsewhere in the app", "nothing: no other text names them, and no replay or dry run has a copy"]]],
   actions: (found) => (found.status === "done" && found.dry_run ? el("a", { class: "go", href: "#/tasks?erase" },
@@ -170,7 +178,7 @@ const audit = {
 };
 
 const [EVERY_MS, LIST_EVERY_MS] = [1000, 5000];
-const PAGE = 20;
+const [PAGE, SHORT_PAGE, UNKNOWN] = [20, 5, "a key holder"]; // tasks of a page, and those unfolded on a narrow one
 /** Mark a problem that does not pass by itself: there is no such task. */
 const final = (problem) => { throw Object.assign(problem, { isFinal: [400, 404].includes(problem.status) }); };
 const ENDED = ["done", "cancelled", "failed"];
@@ -188,7 +196,7 @@ const MOVES = { pause: () => "The task stops between two pieces, and can be resu
 const kindOf = (name) => ({ ...OTHER, ...KINDS[name] });
 const nameOf = (one) => `${kindOf(one.kind).name(one)}${one.dry_run ? ", dry run" : ""}`;
 /** Name who did something: without sign-in the app knows only that the caller had the key. */
-export const who = (by) => (by in KINDS ? "the app" : by.startsWith("unverified") ? "a key holder" : by);
+export const who = (by) => (by in KINDS ? "the app" : by.startsWith("unverified") ? UNKNOWN : by);
 const counted = (task) => `${count(task.done)} of ${count(task.total)}`;
 
 /** The fields that only this kind has: they follow `history`, the last one of every kind. */
@@ -231,28 +239,32 @@ function standing(one) {
   return kind.result?.(one) ?? kind.done(one);
 }
 
-/** A table of tasks. */
-export const tasksTable = (label, tasks) => table(label, [
-  ["Task", (one) => [el("a", { class: "whole", href: taskAt(one) }, nameOf(one)), el("span", { class: "quiet which" }, kindOf(one.kind).which?.(one) ?? "")], "wide bare"],
+/** A table of tasks. Who requested them has a column, unless the app knows that of none. */
+export const tasksTable = (label, tasks, groups = []) => table(label, [
+  ["Task", (one) => [el("a", { class: "whole", href: taskAt(one) }, nameOf(one)), el("span", { class: "quiet which" }, kindOf(one.kind).which?.(one, groups) ?? "")], "wide bare"],
   ["When", (one) => ago(one.requested_at)],
   ["Status", (one) => [badge(kindOf(one.kind).status?.(one) ?? one.status), one.fault ? el("p", { class: "quiet" }, one.fault) : null]], [tasks.every((one) => ENDED.includes(one.status)) ? "Result" : "Progress", standing, "wide result"],
-  ["By", (one) => el("span", { class: "whole" }, who(one.requested_by))], ["Why", (one) => one.reason, "wide"]], tasks);
+  ["Why", (one) => one.reason, "wide"], tasks.every((one) => who(one.requested_by) === UNKNOWN) ? null : ["By", (one) => el("span", { class: "whole" }, who(one.requested_by))]].filter(Boolean), tasks);
 
 export async function tasks(place, left, asked = "") {
   const given = new URLSearchParams(asked);
   const chosen = Object.fromEntries([...given].filter(([name]) => ["kind", "status"].includes(name)));
-  const [filter, found] = [el("div", {}), el("div", { class: "place" })];
+  const [filter, lead, found] = [el("div", {}), el("div", {}), el("div", { class: "place" })];
   const asks = ["first", "purge", "erase"].find((name) => given.has(name)) ?? "list"; // a link leads to its form
-  const parts = { list: card("Newest tasks", filter, found), first: newReplay(given, asks === "first"), purge: purgesCard(asks === "purge"), erase: erasuresCard(asks === "erase") };
+  const parts = { list: el("div", { class: "place" }, lead, card("Newest tasks", filter, found)), first: newReplay(given, asks === "first"), purge: purgesCard(asks === "purge"), erase: erasuresCard(asks === "erase") };
   place.append(el("h1", {}, "Tasks"), parts[asks], ...Object.values(parts).filter((one) => one !== parts[asks]));
-  let at = ["", []];
+  let [at, groups] = [["", []], null];
   const show = async (...to) => {
     if (to.length) at = to;
-    const page = await get("tasks", { ...chosen, limit: isNarrow() || asks !== "list" ? PAGE / 4 : PAGE, cursor: at[0] });
+    const page = await get("tasks", { ...chosen, limit: PAGE, cursor: at[0] });
+    if (page.tasks.some((one) => one.filter?.fingerprint)) groups ??= (await get("dead-letters/groups", { limit: 100 }).catch(() => ({ groups: [] }))).groups; // they name causes
+    const vain = at[0] ? 0 : vainOf(page.tasks);
+    const isMended = vain > 0 && !(await get("dead-letters/groups", { status: "exhausted", limit: 1 })).groups.length;
     if (left.aborted) return;
     const isFiltered = Object.keys(chosen).length > 0;
     if (!filter.hasChildNodes() && (page.tasks.length || isFiltered)) filter.append(filterOf(chosen, page.kinds));
-    renew(found, ...listed(page, isFiltered), pager(["Newer", "Older"], { cursor: at[0], before: at[1] }, page.next, (...next) => tried(found, () => show(...next))));
+    if (asks === "list") renew(lead, ...leadOf(page.tasks, isMended ? 0 : vain, () => show()));
+    renew(found, ...listed(page.tasks, isFiltered, groups ?? [], isNarrow() || asks !== "list"), pager(["Newer", "Older"], { cursor: at[0], before: at[1] }, page.next, (...next) => tried(found, () => show(...next))));
   };
   await repeat(left, LIST_EVERY_MS, () => show());
 }
@@ -266,13 +278,25 @@ function filterOf(chosen, kinds) {
   return el("details", { class: "filter", open: Object.keys(chosen).length > 0 }, el("summary", {}, "Filter"), fields);
 }
 
-function listed(page, isFiltered) {
-  const number = (...statuses) => page.tasks.filter((one) => statuses.includes(one.status)).length;
-  const [running, vain, paused, failed] = [number("planned", "running"), page.tasks.filter((one) => one.outcome?.result === "did_not_help").length, page.tasks.filter((one) => one.status === "paused"), number("failed")];
-  const are = (some) => `${count(some)} ${some === 1 ? "task is" : "tasks are"}`;
-  if (page.tasks.length) return [paused.length ? matter("warn", `${are(paused.length)} paused until somebody resumes ${paused.length === 1 ? "it" : "them"}`, paused.map((one) => [el("a", { class: "go", href: taskAt(one) },
-    `Open to resume: ${nameOf(one)}`), " ", kindOf(one.kind).which?.(one) ?? "", ` (${one.reason}) `])) : null, el("p", { id: "standing" }, `${running ? `${are(running)} running` : "No task is running"}`
-    + `${failed ? `; ${count(failed)} failed: open it to see why` : ""}.`, vain ? [` ${vain === 1 ? "A retry" : `${count(vain)} retries`} did not help: `, el("a", { href: "#/letters" }, "see the letters"), "."] : ""), tasksTable("Tasks", page.tasks)];
+/** Say what the tasks of a page need: those that are paused, and on the first page the retries that did not help. */
+function leadOf(tasks, vain, again) {
+  if (!tasks.length) return [];
+  const are = ({ length }) => `${count(length)} ${length === 1 ? "task is" : "tasks are"}`;
+  const [paused, running, failed] = [["paused"], ["planned", "running"], ["failed"]].map((these) => tasks.filter((one) => these.includes(one.status)));
+  const line = (one, stop = one.history.findLast((each) => each.move === "pause")) => el("span", { class: "which" }, el("a", { href: taskAt(one) }, nameOf(one)), ", ", kindOf(one.kind).which?.(one) ?? "",
+    `: ${count(one.done)} of ${plural(one.total, kindOf(one.kind).unit ?? "part")} done. Paused `, ago(stop.at), ` by ${who(stop.by)}, reason: “${stop.why}”. The rest stays as it is meanwhile. `, button("Resume …", () => ask(one, "resume", again)));
+  return [paused.length ? matter("warn", `${are(paused)} paused until somebody resumes ${paused.length === 1 ? "it" : "them"}`, paused.map((one) => line(one))) : null,
+    vain ? matter("warn", `The last ${vain === 1 ? "retry" : `${count(vain)} retries`} of letters did not help`, ["None of their letters was written: mend the cause before the next retry. ", el("a", { href: "#/letters" }, "See the letters")]) : null,
+    el("p", { id: "standing" }, `${running.length ? `${are(running)} running: the app goes on by itself` : "No task is running"}${failed.length ? `; ${count(failed.length)} failed: open it to see why` : ""}.`)];
+}
+
+/** List the tasks that are open, paused ones first, then those that have ended; a short list unfolds its older ones. */
+function listed(tasks, isFiltered, groups, isShort) {
+  const [ended, open] = [true, false].map((isOver) => tasks.filter((one) => ENDED.includes(one.status) === isOver));
+  open.sort((one, other) => (other.status === "paused") - (one.status === "paused"));
+  const [shown, older] = isShort ? [ended.slice(0, SHORT_PAGE), ended.slice(SHORT_PAGE)] : [ended, []];
+  if (tasks.length) return [...(open.length ? [el("h3", {}, "Running and paused"), tasksTable("Running and paused", open, groups)] : []), open.length && ended.length ? el("h3", {}, "Ended") : null, shown.length ? tasksTable("Tasks", shown, groups) : null,
+    older.length ? el("details", {}, el("summary", {}, `${count(older.length)} older ones`), tasksTable("Older tasks", older, groups)) : null];
   return isFiltered ? [el("p", {}, "No task matches the filter.")] : [el("p", {}, "No task has been requested yet."),
     quiet("A task is work that you request and the app does by itself, with its progress and result here: a replay, a count of old rows or an erasure, which begin below; a retry or discard of ", el("a", { href: "#/letters" }, "letters"), "; an audit, from the ", el("a", { href: "#/" }, "overview"), ".")];
 }
@@ -286,7 +310,7 @@ export async function task(place, left, id) {
     const found = await get(`tasks/${encodeURIComponent(id)}`).catch(final);
     if (left.aborted) return false;
     const [kind, isOver] = [kindOf(found.kind), ENDED.includes(found.status)];
-    title.textContent = nameOf(found);
+    title.textContent = [nameOf(found), kind.which?.(found)].filter(Boolean).join(": ");
     renew(head, progress(found, kind, isOver));
     renew(more, ...kind.more(found), history(found));
     await kind.follow?.(follows, found, shown, isOver);
@@ -296,8 +320,7 @@ export async function task(place, left, id) {
 
 function progress(found, kind, isOver) {
   const allowed = isOver ? [] : [found.status === "paused" ? "resume" : "pause", "cancel"];
-  const figures = el("div", { class: "columns" }, ...kind.facts(found).map((pairs) => facts(pairs)),
-    facts([["Requested by", who(found.requested_by)], ["Why", found.reason], ["Requested", dated(found.requested_at)], ["Ended", dated(found.ended_at)]]));
+  const figures = el("div", { class: "columns" }, ...kind.facts(found).map((pairs) => facts(pairs)));
   const named = found.dry_run ? "the dry run" : `the ${found.move ?? found.kind}`;
   const look = { cancel: { class: found.dry_run ? "apart" : "grave apart" }, resume: { class: "main" } };
   return card(kind.title(found),
@@ -305,7 +328,7 @@ function progress(found, kind, isOver) {
       : `${kind.done(found)}${paceOf(found, kind.unit)}`)), isOver ? null : bar(found, "progress"), isOver ? null : standsNow(found),
     found.fault ? fault({ detail: found.fault }) : null, kind.notes?.(found) ?? null,
     el("div", { class: "row" }, allowed.map((move) => button(`${capital(move)} ${named}`, () => ask(found, move), look[move])), kind.actions?.(found) ?? null),
-    kind.follow ? el("details", {}, el("summary", {}, "All figures, who requested it, and why"), figures) : figures);
+    kind.follow ? el("details", {}, el("summary", {}, "All figures"), figures) : figures);
 }
 
 /** Say since when a task that is open runs or is paused, by whom and why, and what that means. */
@@ -317,19 +340,19 @@ function standsNow(found) {
     `. The app goes on by itself: you need not wait here. If nothing moves for minutes, look at the `, el("a", { href: "#/" }, "overview"), ` for what is stopped.${harmless}`);
 }
 
-function ask(found, move) {
+function ask(found, move, again = () => {}) {
   const version = found.app_transform_version;
   const isNew = move === "resume" && version && version !== found.transform_version;
   const named = isNew ? { transform_version: version } : {};
   const more = isNew ? ` What is left of it is done with the transform ${version}, not with ${found.transform_version}.` : "";
   confirm({ title: `${capital(move)}: ${nameOf(found)}`, word: `${capital(move)} the task`, number: null,
     text: () => MOVES[move](found.kind) + more, grave: move === "cancel" && !found.dry_run,
-    act: async (_, reason) => { await post(`tasks/${found.task_id}/${move}`, { reason, ...named }); return `${move}: done`; } });
+    act: async (_, reason) => { await post(`tasks/${found.task_id}/${move}`, { reason, ...named }); return `${move}: done`; } }).then((done) => (done ? again() : null));
 }
 
 const DONE = { begin: "begun", pause: "paused", resume: "resumed", cancel: "cancelled", fail: "failed" };
 
 const history = (found) => card("What happened", el("ol", { class: "attempts" }, moved({ move: "requested", by: found.requested_by, at: found.requested_at, why: found.reason }),
-  found.history.map(moved), found.status === "done" ? el("li", {}, badge("done"), " ", ago(found.ended_at)) : null));
+  found.history.map(moved), found.status === "done" ? el("li", {}, badge(kindOf(found.kind).status?.(found) ?? "done"), " ", dated(found.ended_at)) : null));
 
-const moved = (one) => el("li", {}, badge(DONE[one.move] ?? one.move), ` by ${who(one.by)}, `, ago(one.at), one.why ? el("p", { class: "quiet" }, one.why) : null);
+const moved = (one) => el("li", {}, badge(DONE[one.move] ?? one.move), ` by ${who(one.by)}, `, dated(one.at), one.why ? el("p", { class: "quiet" }, `Why: ${one.why}`) : null);

@@ -25,9 +25,9 @@ def test_the_totals_by_status_filter_and_stand_above_the_letters(page: "Page", r
         f"{letters['open'] + letters['settled']:,} letters",
         f"{letters['exhausted']:,} need you",
         *(f"{letters[name]:,} {name}" for name in ("waiting", "retrying", "held")),
-        *("resolved", "discarded"),  # they are counted together
+        *("see the resolved", "see the discarded"),  # they are counted together
     ]
-    assert page.inner_text("nav.totals > span") == f"{letters['settled']:,} settled:"
+    assert page.inner_text("nav.totals > span").startswith(f"{letters['settled']:,} settled:")
     assert page.inner_text(".matter .words") == f"{letters['exhausted']:,} letters need you"
     page.click(".totals a.warn")
     page.wait_for_selector(".totals a[aria-current=true]:has-text('need you')")
@@ -54,7 +54,7 @@ def test_causes_lead_with_the_message_are_discarded_while_others_fail_and_are_fo
     assert page.locator("#settled").count() == 0
     page.wait_for_selector(f".totals a:has-text('need you') b:text-is('{needy:,}')")
     causes.first.locator("button.grave").click()
-    page.wait_for_selector("dialog:has-text('2 letters will be discarded for good'):has-text('Partition 6. Cause: ')")
+    page.wait_for_selector("dialog:has-text('Discard 2 letters of partition 6 for good?') .error:text('Cause: ')")
     run.feed("6", b"{cause")
     order(page, "2", "grave")
     page.wait_for_selector("#notice:text-is('2 letters discarded; 1 letter came after the preview and is not in it')")
@@ -90,7 +90,7 @@ def test_a_bug_is_named_by_its_error_its_line_and_an_operators_words_and_a_previ
     assert page.inner_text("summary").startswith("Filter: error class bug in the transform")
     assert page.inner_text("table[aria-label=Letters] tbody tr:first-child .error") == "KeyError: 'unit'"
     page.click("#redrive-discard")
-    page.wait_for_selector("#preview:has-text('Partition 1. Cause: KeyError')")
+    page.wait_for_selector("#preview:has-text('of partition 1 for good?') .error:has-text('Cause: KeyError')")
     page.click("#redrive-start")
     order(page, "2", "grave")
     page.wait_for_selector("#notice:has-text('2 letters discarded')")
@@ -120,7 +120,7 @@ def test_the_numbers_of_a_letter_agree_after_a_retry(page: "Page", run: Run) -> 
     page.wait_for_selector(".matter:has-text('says that this event is at fault'):has-text('not tried again by itself')")
     assert page.locator("dt:text-is('Attempts') + dd").inner_text() == "1"
     for tries, said in ((1, "1"), (2, "1; the history below has 2")):
-        page.click("button:text-is('Retry')")
+        page.click("button:text-is('Retry …')")
         order(page, "1", "main")
         page.wait_for_selector("#notice:has-text('1 letter to be retried now')")
         run.until(lambda _: run.letters(partition_id="10")[0]["status"] == "exhausted")
@@ -145,11 +145,13 @@ def test_from_a_preview_to_the_end_of_a_discard_where_no_retry_is_offered(page: 
         portraits(page, f"letters-{move}-preview", f"#redrive-{move}")
         portraits(page, f"letters-{move}-dialog", f"#redrive-{move}", "#redrive-start")
     page.click("#redrive-discard")
-    page.wait_for_selector("#preview:has-text('3 letters will be discarded for good:')")
+    page.wait_for_selector("#preview.ends:has-text('This cannot be undone.'):has-text('Next you type 3 to confirm')")
+    page.wait_for_selector("table[aria-label='Letters by cause']", state="hidden")  # the preview says it all
     page.click("#redrive-start")
-    page.click("dialog summary")
-    page.fill("dialog input[name=per_second]", "50")
+    assert page.inner_text("#left") == "To go on, type 3 and give a reason."
     order(page, "3", "grave")
+    page.wait_for_selector("#notice:text-is('3 letters discarded')")
+    page.click("table[aria-label=Redrives] tr:has-text('3 letters discarded') a")
     page.wait_for_selector(f"{STATUS}:has-text('done')")
     assert page.inner_text("#task-status").split("\n")[-1] == "3 letters discarded for good."
     portraits(page, "task-discard")
@@ -162,7 +164,7 @@ def test_a_retry_of_all_or_of_chosen_letters_that_did_not_help_says_so_and_is_no
     run.feed("12", b"{poison", b"{poison")
     show(page, "#/letters?partition_id=12")
     page.click("#redrive-retry")
-    page.wait_for_selector("#preview:has-text('2 letters will be tried again now')")
+    page.wait_for_selector("#preview:has-text('Nothing has happened yet') .warned:has-text('They fail again unless')")
     run.feed("12", b"{poison", b"{poison", b"{poison")
     page.click("#redrive-start")
     order(page, "2", "main")
@@ -173,6 +175,7 @@ def test_a_retry_of_all_or_of_chosen_letters_that_did_not_help_says_so_and_is_no
     assert re.search(r"failed before 20\S+ \S+ UTC$", page.locator("dt:text-is('Which letters') + dd").inner_text())
     portraits(page, "task-retry")
     show(page, "#/tasks?kind=redrive")
+    page.wait_for_selector(".matter.warn:has-text('of letters did not help') a:text-is('See the letters')")
     assert page.locator("table[aria-label=Tasks] tbody tr").first.locator(".badge.warn").inner_text() == "did not help"
     show(page, "#/letters?partition_id=3")
     page.wait_for_selector("table[aria-label=Letters] input[type=checkbox]")
@@ -207,6 +210,19 @@ def test_a_letter_says_first_what_failed_then_offers_the_retry_and_discard_last_
         assert max(tops[2]["width"], tops[4]["width"]) < 120
         colours = "[...document.querySelectorAll('.actions button, .grave')].map(one => getComputedStyle(one).color)"
         assert len(set(page.evaluate(colours))) == 2
+
+
+def test_a_letter_whose_event_is_lost_says_so_in_the_list_and_on_its_page(page: "Page") -> None:
+    of = {"partition_id": "3", "events": 1}
+    lost = [{**of, "kind": "unkept", "before": "42"}, {**of, "kind": "gap", "before": "99"}]
+    seen(page, "**/api/status", lambda body: body["hub_forgets"].update(lost=lost))
+    seen(page, "**/dead-letters?*", lambda body: [one.update(body_kept=False) for one in body["letters"]])
+    seen(page, "**/dead-letters/3/*", lambda body: body["letter"].update(body_kept=False))
+    show(page, "#/letters?partition_id=3")
+    page.wait_for_selector("tr:has(a:text-is('3 / 41')) .badge.bad[title*='no retry can help']:text-is('lost')")
+    assert page.locator(".badge:text-is('lost')").count() == 1
+    show(page, "#/letters/3/41")
+    page.wait_for_selector(".matter.bad:has-text('event of this letter is lost'):has-text('then discard this letter')")
 
 
 def test_hostile_letters_are_text_in_three_forms_on_a_phone_and_do_nothing(open_page: Opener, run: Run) -> None:

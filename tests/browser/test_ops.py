@@ -70,7 +70,7 @@ def test_from_a_poisoned_batch_to_a_discarded_letter(page: "Page", run: Run, pic
     assert page.inner_text("#body") == "{broken"
     picture(page, "ops-letter")
     page.click("button.grave")
-    assert "1 letter will be discarded for good: the rows of its event are never written" in page.inner_text("dialog")
+    assert "This cannot be undone. The rows of its event are never written" in page.inner_text("dialog")
     picture(page, "ops-discard")
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog", state="detached")
@@ -99,7 +99,7 @@ def test_all_of_it_is_done_by_keyboard(page: "Page", run: Run) -> None:
     page.keyboard.press("Enter")
     page.wait_for_url("**partition_id=8*")
     page.wait_for_selector("table[aria-label=Letters] tbody tr")
-    press_until(page, "Discard")
+    press_until(page, "Discard …")
     page.keyboard.press("Enter")
     page.wait_for_selector("dialog[open]")
     assert page.evaluate(FOCUSED) == "count"

@@ -26,6 +26,7 @@ STATUS, RUNS = "#task-status .badge", "table[aria-label='Aggregation runs']"
 def ask(
     page: "Page", partitions: str = "", first: str = "", last: str = "", reason: str = "a mended transform"
 ) -> None:
+    page.locator("section[aria-label='New replay'] details").evaluate("(one) => { one.open = true }")
     page.fill("input[name=partitions]", partitions)
     page.select_option("select[name=way]", "sequence_number" if first else "")
     if first:
@@ -53,9 +54,9 @@ def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
     ask(page, "9")
     page.wait_for_selector(f"{STATUS}:has-text('done')")
     assert page.inner_text("#task-status").endswith("2 of 45 events would change: 1 row added, 1 row changed.")
-    said = page.inner_text("#task-status ~ p")
+    said = page.inner_text("#failing ~ p")
     assert said.startswith("Nothing has been changed. If this is what you expect, replay it: ")
-    assert said.endswith("fail, as before: see the letters. Scope: partition 9, sequence numbers 0 to 44.")
+    assert said.endswith(" Scope: partition 9, sequence numbers 0 to 44.")
     page.wait_for_selector("table[aria-label='Changes by column'] tbody tr:nth-child(2)")
     page.click("summary:text-is('Event by event')")
     told = page.locator("table[aria-label=Differences] > tbody > tr").all_inner_texts()
@@ -76,8 +77,11 @@ def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
     run.rows("DROP TABLE lost")
     page.click("#commit")
     order(page, "45", "main", "idle was wrong")
-    page.wait_for_selector("h2:text-is('Replay')")
-    page.wait_for_selector("#task-status:has-text('replayed, 2 fail: 85 rows written, 85 earlier rows replaced.')")
+    page.wait_for_selector("h1:text-is('Replay: partition 9')")
+    page.wait_for_selector("#task-status:has-text('replayed, 2 fail: 85 rows written in place of 85.')")
+    page.wait_for_selector("#failing:has-text('They were letters before: nothing new is wrong.')")
+    assert page.locator(".badge.warn:text-is('done, 2 fail')").count() == 2
+    assert page.locator("table[aria-label=Ranges]").count() == 0
     seen(page, "**/api/tasks/*", lambda body: body["counts"].update(rows_retracted=84))  # the row came back above
     portraits(page, "task-replay")
     page.unroute("**/api/tasks/*")
@@ -90,7 +94,7 @@ def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
 
 
 def test_a_replay_by_key_is_told_by_the_number_of_its_keys_and_leaves_other_events_alone(page: "Page") -> None:
-    show(page, "#/tasks")
+    show(page, "#/tasks?first")
     page.fill("textarea[name=keys]", "nobody\nno one\n")
     ask(page, "13", "0", "40", HOSTILE)
     page.wait_for_selector(f"{STATUS}:has-text('done')")
@@ -116,7 +120,7 @@ def test_a_replay_is_paused_resumed_and_goes_through_and_one_is_cancelled_only_a
         page.wait_for_selector(f"{STATUS}:has-text('running')")
         task = page.evaluate("location.hash")
         show(page, "#/tasks")
-        row = page.locator("table[aria-label=Tasks] tbody tr:has-text('to be paused')")
+        row = page.locator("table[aria-label='Running and paused'] tbody tr:has-text('to be paused')")
         row.locator("progress").wait_for()
         assert row.locator("td[data-label=Progress]").inner_text() == "0 of 41 events"
         row.locator("a:text-is('Replay, dry run')").click()
@@ -143,42 +147,46 @@ def test_a_replay_is_paused_resumed_and_goes_through_and_one_is_cancelled_only_a
 
 
 def test_the_list_of_tasks_comes_first_and_says_how_fast_a_running_one_is_and_how_long_it_takes(page: "Page") -> None:
-    """Half of 4,000 letters were retried in 50 s, and a part of four of a purge in 90 s."""
+    """Half of 4,000 letters were retried in 50 s, a part of four of a purge in 90 s, and a retry is paused."""
     here = datetime.now(UTC)
     earlier, since, now = (f"{here + timedelta(seconds=by):%Y-%m-%dT%H:%M:%SZ}" for by in (-90, -50, 0))
-    task = {"started_at": since, "requested_at": since, "updated_at": now, "status": "running", "ended_at": None} | {
-        "reason": "mended",
-        "dry_run": False,
-        "fault": None,
-    }
+    task: dict[str, Any] = {"started_at": since, "requested_at": since, "updated_at": now, "ended_at": None}
+    task.update(status="running", reason="the new transform is deployed", dry_run=False, history=[], fault=None)
     old = {"started_at": earlier, "requested_at": earlier}
 
     def running(body: Any) -> None:
-        of = {**body["tasks"][0], **task, "kind": "redrive", "move": "retry", "filter": {}, "outcome": None}
+        of = {**body["tasks"][0], **task, "kind": "redrive", "move": "retry", "outcome": None}
+        pause = {"move": "pause", "at": since, "by": "unverified (key holder)", "why": "too much load at the peak"}
+        paused = {"status": "paused", "filter": {"partition_id": "3"}, "history": [pause]}
         body["tasks"] = [
-            {**of, "done": 2_000, "total": 4_000},
-            {**of, **old, "kind": "purge", "move": None, "done": 1, "total": 4, "rows": 7},
-            {**of, "status": "paused", "done": 300, "total": 1_200, "filter": {"partition_id": "3"}, "reason": "peak"},
+            {**of, "done": 2_000, "total": 4_000, "filter": {"partition_id": "5"}},
+            {**of, **old, "kind": "purge", "move": None, "done": 1, "total": 4, "rows": 7, "reason": "room is needed"},
+            {**of, **old, **paused, "done": 300, "total": 1_200},
         ]
         body["next"] = None
 
     seen(page, "**/api/tasks?*", running)
     show(page, "#/tasks")
-    results = page.locator("table[aria-label=Tasks] td[data-label=Progress]")
+    results = page.locator("table[aria-label='Running and paused'] td[data-label=Progress]")
     results.first.wait_for()
     assert [" ".join(one.split()) for one in results.all_inner_texts()] == [
-        "2,000 of 4,000 letters, 40 letters a second, about 50 s left",
-        "1 of 4 parts, 7 rows deleted so far, about 5 min left",
         "300 of 1,200 letters",
+        "2,000 of 4,000 letters, 40 letters a second, about 50 s left",
+        "1 of 4 parts of tables, 7 rows deleted so far, about 5 min left",
     ]
-    assert page.inner_text("#standing") == "2 tasks are running."
-    page.wait_for_selector(".matter:has-text('1 task is paused until') a:text-is('Open to resume: Retry of letters')")
-    listed, replay = boxes(page, "table[aria-label=Tasks]", "section[aria-label='New replay']")
+    assert page.inner_text("#standing") == "2 tasks are running: the app goes on by itself."
+    paused = page.locator(".matter:has-text('1 task is paused until')")
+    assert ", partition 3: 300 of 1,200 letters done. Paused " in paused.inner_text()
+    assert "reason: “too much load at the peak”" in paused.inner_text()
+    paused.locator("button:text-is('Resume …')").click()
+    page.wait_for_selector("dialog h2:text-is('Resume: Retry of letters')")
+    page.keyboard.press("Escape")
+    listed, replay = boxes(page, "table[aria-label='Running and paused']", "section[aria-label='New replay']")
     assert listed["y"] < replay["y"]
     portraits(page, "tasks-running")
     show(page, "#/tasks?partition=3&first=41&last=41")  # what a letter leads to is the form
     page.wait_for_selector("input[name=first]")
-    listed, replay = boxes(page, "table[aria-label=Tasks]", "section[aria-label='New replay']")
+    listed, replay = boxes(page, "table[aria-label='Running and paused']", "section[aria-label='New replay']")
     assert replay["y"] < listed["y"]
 
 
@@ -213,7 +221,8 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     page.click("#erasure-count")
     page.wait_for_selector(f"{STATUS}:text-is('counted')")
     assert f"Counted for {subject}. Nothing is erased yet." in page.inner_text("main")
-    assert page.inner_text("#task-status").endswith("11 rows and 1 letter found")
+    by_table = "home 1, home_alert 5, sensor_reading 5"
+    assert page.inner_text("#task-status").endswith(f"11 rows and 1 letter found: {by_table}")
     letter = page.locator("section[aria-label='Letters that mention them'] a.whole")
     position, address = letter.inner_text(), str(letter.get_attribute("href"))
     assert position.startswith("15 / ")
@@ -244,6 +253,7 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     assert page.locator("main h2").first.inner_text() == "Forget a person"
     page.reload()
     page.wait_for_selector(f"#counted:has-text('11 rows and 1 letter found of {subject}, counted ')")
+    page.wait_for_selector("#erasure-erase:text-is('Erase 11 rows and 1 letter for good …')")
     portraits(page, "tasks-erase")
     page.wait_for_selector("#erasure-erase:enabled")
     page.fill("textarea[name=subjects]", f"{subject}\nH000001")
@@ -252,8 +262,8 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     erase.click()
     page.wait_for_selector("dialog:has-text('Rows, letters and windows of 1 subject are erased for good')")
     order(page, "1", "grave", "she asked for it")
-    page.wait_for_selector("#task-status:has-text('11 rows and 1 letter erased')")
-    page.wait_for_selector(f"{STATUS}:text-is('done')")
+    page.wait_for_selector(f"#task-status:has-text('11 rows and 1 letter erased: {by_table}')")
+    page.wait_for_selector(f"{STATUS}.warn:has-text(' checks left')")
     portraits(page, "task-erasure-done")
     assert run.get(f"homes?prefix={subject}")["homes"] == []
     assert run.status()["ledger_balanced"]
@@ -262,7 +272,7 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     assert page.locator("[data-form]").count() == 0
     page.click("#erased a")
     page.wait_for_selector("h2:text-is('Erased for good')")
-    page.wait_for_selector("p:has-text('Left to you') + ul li:has-text('Delete the files of Event Hubs Capture')")
+    page.wait_for_selector("p:has-text('Left to you') + ul li:has-text('Event Hubs Capture? Delete its files')")
     show(page, "#/tasks?erase")
     page.wait_for_selector("#erasure-erase", state="hidden")
     assert page.input_value("textarea[name=subjects]") == "", "the page forgets them too"
@@ -272,7 +282,7 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
 
 def test_a_dry_run_counts_the_old_rows_and_is_among_the_tasks_then(page: "Page", run: Run) -> None:
     run.feed("12", reading(12, 55))
-    show(page, "#/tasks")
+    show(page, "#/tasks?purge")
     page.click("#purge-count")
     page.wait_for_selector(f"{STATUS}:text-is('counted')")
     assert "No row is old enough to be deleted" in page.inner_text("#task-status")
