@@ -1,6 +1,7 @@
 """The configurations that are explored: a prepared world, the processes in it, and the number of faults."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -9,8 +10,20 @@ from core.errors import InfrastructureFault, RequestRefused, TaskOverlap, TooMan
 from core.incarnations.next_incarnation import HubFits, StateDiffers
 from core.model.events import Event
 from core.store.database import StreamClosed
+from core.tasks.statuses import TaskMove
 from tests.exploration.explorer import Actor, Outside, Process
-from tests.exploration.world import DAY, FEW_TRIES, LEASE, LOG, NEXT_LOG, Hands, OneEndWorld, PurgedWorld, World
+from tests.exploration.world import (
+    DAY,
+    FEW_TRIES,
+    LEASE,
+    LOG,
+    NEXT_LOG,
+    AggregatedWorld,
+    Hands,
+    OneEndWorld,
+    PurgedWorld,
+    World,
+)
 from tests.fakes.erasing import events_of
 
 OTHER = "other"  # a second consumer group of the hub
@@ -107,10 +120,24 @@ def purger(hands: Hands) -> None:
     hands.work(hands.purges)
 
 
+def canceller(hands: Hands) -> None:
+    """Cancel the open purge."""
+    ((task_id, _, _),) = hands.purges.tasks.read_open(hands.stream_id) or ((None, "", ""),)
+    if task_id is not None:
+        hands.purges.tasks.move(TaskMove(task_id, "cancel", "ann", "stop", hands.clock.now()))
+
+
 def auditor(hands: Hands) -> None:
     """Ask for an audit of all, and drive it."""
     hands.ask_audit()
     hands.work(hands.audits)
+
+
+def ticker(hands: Hands) -> None:
+    """The timer, which comes again after a fault: a run is planned and submitted, and its result is committed."""
+    for _ in range(4):
+        with suppress(InfrastructureFault):
+            hands.tick()
 
 
 def recreation(hands: Hands) -> None:
@@ -162,9 +189,9 @@ def of_old(world_class: type[World] = PurgedWorld) -> World:
     return world
 
 
-def of_one_end(ask: Callable[[Hands], object]) -> World:
+def of_one_end(ask: Callable[[Hands], object], world_class: type[World] = OneEndWorld) -> World:
     """Return a world with batches, a replay that took rows away, a dry run, and one more task that is open."""
-    world = OneEndWorld(LOG)
+    world = world_class(LOG)
     world.hands.deliver(LOG)
     for dry_run in (False, True):
         world.hands.ask_replay(dry_run)
@@ -237,7 +264,15 @@ CONFIGURATIONS = {
     "an audit alone": Configuration(
         partial(of_one_end, Hands.ask_audit), {"auditor": lambda hands: hands.work(hands.audits)}, 2, quick=1
     ),
+    "an aggregation alone": Configuration(
+        partial(of_one_end, lambda hands: None, AggregatedWorld), {"timer": ticker}, 2, quick=1
+    ),
     "purge beside audit": Configuration(of_old, {"purge": purger, "auditor": auditor}, 0),
+    "purge beside batch and retry": Configuration(
+        of_old, {"purge": purger, "owner": owner(4, 5), "keeper": Hands.retry}, 1, quick=0
+    ),
+    "purge beside replay": Configuration(of_old, {"purge": purger, "operator": replayer}, 0),
+    "purge beside a cancel": Configuration(of_old, {"purge": purger, "operator": canceller}, 1, quick=0),
     "next incarnation beside batch and retry": Configuration(
         partial(world_of, 4, lives=2),
         {"hub": recreation, "operator": Hands.succeed, "owner": owner(3, 5, tries=1), "keeper": Hands.retry},

@@ -18,7 +18,7 @@ import json
 import re
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -169,13 +169,14 @@ def savepoint(connection: sqlite3.Connection) -> Iterator[Callable[[], None]]:
 @dataclass(frozen=True, eq=False)
 class Turn:
     """The next act of a process: to begin, a read of the tables, a transaction, a rehearsal, a read of the hub, or a
-    change of the world outside. A transaction has its script."""
+    change of the world outside. A transaction has its script, and `writes` are tables that the world outside writes."""
 
     kind: Literal["ask", "run", "rehearse", "hub", "outside", "begin"]
     name: str
     make: Callable[[], Any]
     reads: Callable[[], frozenset[str]] = frozenset
     script: Script | None = None
+    writes: frozenset[str] = frozenset()
 
     def is_like(self, other: "Turn") -> bool:
         """Return True for a turn that does the same."""
@@ -227,13 +228,16 @@ class Process:
         """Read the hub. `read` takes the number of its life."""
         return self._take(Turn("hub", name, lambda: read(self._database.outside.life), lambda: OF_OUTSIDE))
 
-    def change_outside(self, name: str, outside: Outside) -> None:
-        """Let time pass, or let the hub begin its next life."""
+    def change_outside(
+        self, name: str, outside: Outside, act: Callable[[], object] = lambda: None, writes: Iterable[str] = ()
+    ) -> None:
+        """Let time pass, let the hub begin its next life, or let a job of Spark write tables."""
 
         def change() -> None:
+            act()
             self._database.outside = outside
 
-        self._take(Turn("outside", name, change))
+        self._take(Turn("outside", name, change, writes=frozenset(writes)))
 
     def _take(self, turn: Turn) -> Any:
         if self.is_dead:
@@ -497,13 +501,14 @@ class Search:
         """Return the hashes of all tables after a turn, and note which tables the process has written."""
         steps = turn.script.steps if turn.kind == "run" and turn.script is not None else ()
         touched = set[str]().union(*(self._database.touched_by(step.statement, step.values)[1] for step in steps))
-        touched |= OF_OUTSIDE if turn.kind == "outside" else set()
+        touched |= turn.writes | (OF_OUTSIDE if turn.kind == "outside" else set())
         if not touched <= self._writes[at]:
             self._writes[at] |= touched
             if not self._is_learning:
                 raise _MoreWritten
         hashes = list(tables)
-        for table in set[str]().union(*(self._database.tables_of(step.statement, step.values)[1] for step in steps)):
+        written = (self._database.tables_of(step.statement, step.values)[1] for step in steps)
+        for table in turn.writes.union(*written):
             hashes[self._tables[table]] = self._hash_of(table)
         return tuple(hashes)
 

@@ -1,5 +1,6 @@
 """A stream in memory for the explorer: its hub, its processes, and the checks of the promise."""
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -7,11 +8,14 @@ from datetime import datetime, timedelta
 from functools import partial
 from sqlite3 import Connection
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
 
 from msgspec import structs
 
+from core.aggregation.spark_engine import JobReport, JobRequest, JobState
+from core.aggregation.store import Aggregations
+from core.aggregation.tick import Aggregation, aggregate
 from core.audit.audit import audit
 from core.audit.store import AuditStore
 from core.audit.task import AuditKind, AuditShape
@@ -29,11 +33,13 @@ from core.incarnations.next_incarnation import (
 from core.ingest.gaps import GapReading
 from core.ingest.ingest import Ingestion, ingest_batch
 from core.ingest.stalled_partitions import SilenceCheck
+from core.ledger.explain import Explanations, explain
 from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
 from core.model.events import Event, Partition, PartitionId, SequenceNumber
 from core.model.letters import Backoff, LetterPolicy, LetterPosition
 from core.model.policies import DEFAULT_DAYS
 from core.model.ports import Extent, Place, utc_text
+from core.purge.purge import purge_of
 from core.purge.store import Purges
 from core.purge.task import PurgeKind, PurgeShape
 from core.replay.task import ReplayKind
@@ -41,8 +47,10 @@ from core.settle.partition_store import Partitions
 from core.store.database import OneStream, read_time, store_clock
 from core.tasks.run import TaskKind, open_parts, open_task, work_on
 from core.tasks.task import TaskOrder, TaskShape
+from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.exploration.explorer import NestedDatabase, Outside, Process, Promise
-from tests.fakes.builders import NOON, STREAM, FakeClock, batch, partition, stamps
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, stage
+from tests.fakes.builders import EPOCH, NOON, STREAM, FakeClock, batch, partition, stamps
 from tests.fakes.erasing import KEY, events_of
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.redriving import discard, redriving
@@ -69,6 +77,12 @@ IN_THE_WAY = (  # exhausted letters that held letters of the same key wait for
     " ON (h.stream_id, h.partition_id, h.held_behind) = (o.stream_id, o.partition_id, o.sequence_number)"
     " WHERE o.status = 'exhausted' AND h.status = 'held'"
 )
+GONE = (  # the ledger rows and the letters that were there
+    "SELECT MAX(l.commit_number) - COUNT(*),"
+    " (SELECT c.letters FROM event_hub_checkpoint AS c) - (SELECT COUNT(*) FROM event_hub_dead_letter)"
+    " FROM batch_ledger AS l"
+)
+STAGED = ("home_activity_staged", "staged_slice", "staged_result")  # the tables that a job writes
 MOST_TURNS = 40  # until no work is open
 
 
@@ -80,7 +94,10 @@ class Alone:
         self.clock.advance(database.outside.seconds)
         self.ask, self.run = database.ask, database.run
 
-    def change_outside(self, _: str, outside: Outside) -> None:
+    def change_outside(
+        self, _: str, outside: Outside, act: Callable[[], object] = lambda: None, writes: Iterable[str] = ()
+    ) -> None:
+        act()
         self.clock.seconds, self.database.outside = outside.seconds, outside
 
     def read_hub(self, _: str, read: Callable[[int], Any]) -> Any:
@@ -129,6 +146,49 @@ class HubInTurns:
         return self._process.read_hub(name, lambda life: read(self._lives[life]))
 
 
+class StagedTables(SqliteAggregation):
+    """The tables of staged results, written inside the savepoints of the search."""
+
+    def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
+        for row in rows:
+            self.sqlite.sql(f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(row))})", *row)
+
+
+class StagingEngine:
+    """A Spark engine that finishes each job at once: it stages one window. A job that runs twice has two results."""
+
+    name = "fake"
+
+    def __init__(self, world: "World", process: Process | Alone) -> None:
+        self._world, self._process = world, process
+
+    def submit(self, request: JobRequest) -> str:
+        arguments = dict(zip(request.arguments[::2], request.arguments[1::2], strict=True))
+        act = partial(self._stage, request.name, arguments["--run-id"])
+        self._process.change_outside(f"{request.name} stages a window", self._world.database.outside, act, STAGED)
+        return request.name
+
+    def _stage(self, name: str, run_id: str) -> None:
+        tables: Any = StagedTables(cast(Any, self._world.watched))
+        staging_id = f"{name}{' again' * tables.count('staged_result')}"
+        stage(tables, staging_id, run_id, [HomeActivity("a", EPOCH, "motion", 3, 1, None, None, None, EPOCH, EPOCH)])
+        finish(tables, staging_id, run_id, self._process.clock.now())
+
+    def find(self, name: str) -> str | None:
+        staged = "SELECT staging_id FROM staged_result WHERE staging_id = ?"
+        found = self._process.read_hub(f"ask the engine for {name}", lambda _: self._world.watched.sql(staged, name))
+        return name if found else None
+
+    def state(self, _: str) -> JobState:
+        return JobState.SUCCEEDED
+
+    def cancel(self, job_id: str) -> None:
+        """Ignore the request: every job has ended."""
+
+    def report(self, job_id: str) -> JobReport:
+        return JobReport()
+
+
 class Hands:
     """The means of a process of the app, by the product's own constructors. `name` decides its ids."""
 
@@ -175,6 +235,10 @@ class Hands:
             while name == kind.name and (parts := open_parts(task_id, kind)):
                 for part in parts:
                     work_on(task_id, part, kind, self.clock.now() + timedelta(minutes=1))
+
+    def tick(self) -> None:
+        engine, now = StagingEngine(self.world, self.process), self.process.clock.now
+        aggregate(Aggregation(Aggregations(self.process), engine, None, now), HOME_ACTIVITY)
 
     def heal(self) -> None:
         """Look for gaps at the end, as the timer does, when the partition has stood for long enough."""
@@ -323,6 +387,18 @@ class PurgedWorld(World):
             " WHERE kind = 'audit' AND report <> '{}'"
         )
         assert set(told) <= {("[]",)}, told
+        kept = self.watched.sql(
+            "SELECT first_sequence_number, last_sequence_number FROM batch_ledger WHERE kind = 'batch'"
+        )
+        explanations = Explanations(OneStream(self.alone, STREAM), FIRST.row_classes)
+        for number in range(self.hands.direct.read_partition(partition()).next_number):
+            told_of = explain(PartitionId("0"), SequenceNumber(number), explanations)
+            assert told_of is not None and told_of.outcome not in ("missing", "not_yet", "before_first"), (
+                number,
+                told_of,
+            )
+            is_kept = any(first <= number <= last for first, last in kept)
+            assert ("Its ledger row was purged" in told_of.sentence) != is_kept, (number, told_of.sentence)
 
     def check_end(self, outside: Outside) -> None:
         hands = self._after(outside)
@@ -330,6 +406,10 @@ class PurgedWorld(World):
             hands.work(kind)
         self._rested(hands, outside.life)
         self.check_each(outside)
+        said: Counter[str] = Counter()
+        for task in hands.direct.tasks.read(hands.stream_id, 10, kind="purge"):
+            said.update({table: found.rows for table, found in purge_of(task).found.items()})
+        assert self.watched.sql(GONE) == [(said["batch_ledger"], said["event_hub_dead_letter"])], said
 
 
 class OneEndWorld(PurgedWorld):
@@ -346,3 +426,14 @@ class OneEndWorld(PurgedWorld):
         self.end = self.end or found
         differs = {name: (self.end[name], rows) for name, rows in found.items() if rows != self.end[name]}
         assert not differs, differs
+
+
+class AggregatedWorld(OneEndWorld):
+    """A world whose aggregation goes on when every claim of a tick has ended."""
+
+    def check_end(self, outside: Outside) -> None:
+        hands = self._after(outside)
+        for _ in range(3):
+            self.alone.advance(600.0)
+            hands.tick()
+        super().check_end(self.database.outside)

@@ -476,7 +476,7 @@ UNNAMED = {  # by their sentences in docs/api.md
 # A table with which tests/core/store/test_schema.py tampers.
 ELSEWHERE = {"schema_migration"}
 PURGED = "a row whose commit was purged is changed, deleted or added"  # tests/core/purge/test_purge.py changes it
-# Of a purged partition, as the row above: test_audits.py changes it.
+# Of a purged partition, as the row above: test_purge.py changes it.
 PURGED_REPLAY = (
     "the counts of a replay that was requested before the oldest ledger row of a purged partition are changed"
 )

@@ -320,6 +320,23 @@ def test_an_audit_names_changed_purged_ranges(office: Office, keeper: Keeper, st
     assert {fault.kind for fault in audit(office.desk.audits, None).faults} == kinds
 
 
+def test_changed_counts_of_a_replay_are_named_unless_a_purge_may_have_taken_its_commits(
+    office: Office, world: World, keeper: Keeper
+) -> None:
+    jobs = [world.replay(order(["0"]))]
+    office.commit(21, 21)
+    keeper.purge()
+    world.clock.advance(60)
+    jobs.append(world.replay(order(["0"])))
+    more = (
+        "UPDATE task_part SET report = REPLACE(report, '\"rows_written\":', '\"rows_written\":9') WHERE task_id = '{}'"
+    )
+    for job, is_named in zip(jobs, (False, True), strict=True):
+        before = sound(office)
+        office.engine.by_hand(more.format(job.task.task_id))
+        assert (before, audit(office.desk.audits, None).faults != ()) == (True, is_named)
+
+
 def test_no_audit_names_a_row_whose_commit_was_purged(office: Office, keeper: Keeper) -> None:
     keeper.purge()
     for statement in ("UPDATE sensor_reading SET ppm = ppm + 1", "DELETE FROM sensor_reading"):
