@@ -191,7 +191,7 @@ TAMPERINGS = {
         NEWEST, "", "commits replays rows rows", "no row for commit {c}"
     ),
     "a range twice": Tampering("overlap commits commits", "", COMMIT.pick.format(f"{BATCH} AND written > 2"), (TWICE,)),
-    "a range widened": COMMIT.by_hand(BATCH_4, WIDER, "overlap totals totals"),
+    "a range widened": COMMIT.by_hand(f"{BATCH} AND commit_number = 3", WIDER, "overlap totals totals"),
     "the last range widened": COMMIT.by_hand(NEWEST_BATCH, WIDER, "beyond totals totals"),
     "a commit number skipped": COMMIT.by_hand(
         RETRY, "commit_number = 100000", "commits commits commits attempts rows_missing", "commit {c}"

@@ -32,7 +32,7 @@ LEFT_OUT = TABLES | ELSEWHERE | {name for name, owner in taken_tables().items() 
 
 @cache
 def image() -> bytes:
-    return history().store.image()
+    return history().image()
 
 
 @pytest.fixture
