@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -19,22 +19,15 @@ from core.aggregation.tick import Aggregation, aggregate
 from core.audit.audit import audit
 from core.audit.store import AuditStore
 from core.audit.task import AuditKind, AuditShape
-from core.erasure.store import Erasures
-from core.erasure.task import ErasureKind, ErasureShape
+from core.erasure.task import ErasureShape
 from core.errors import StreamIncarnationChanged
-from core.incarnations.hub_check import HubVerification, VerifiedHub
 from core.incarnations.next_incarnation import (
     HubFits,
-    IncarnationMeans,
-    IncarnationOrder,
-    Incarnations,
-    next_incarnation,
 )
-from core.ingest.gaps import GapReading
-from core.ingest.ingest import Ingestion, ingest_batch
+from core.ingest.ingest import ingest_batch
 from core.ingest.stalled_partitions import SilenceCheck
 from core.ledger.explain import Explanations, explain
-from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
+from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.events import Event, Partition, PartitionId, SequenceNumber
 from core.model.letters import Backoff, LetterPolicy, LetterPosition
 from core.model.policies import DEFAULT_DAYS
@@ -42,21 +35,19 @@ from core.model.ports import Extent, Place, utc_text
 from core.purge.purge import purge_of
 from core.purge.store import Purges
 from core.purge.task import PurgeKind, PurgeShape
-from core.replay.task import ReplayKind
-from core.settle.partition_store import Partitions
-from core.store.database import OneStream, read_time, store_clock
-from core.tasks.run import TaskKind, open_parts, open_task, work_on
-from core.tasks.task import TaskOrder, TaskShape
+from core.store.database import OneStream
+from core.tasks.run import TaskKind, open_parts, work_on
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.exploration.explorer import NestedDatabase, Outside, Process, Promise
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH, NOON, STREAM, FakeClock, batch, partition, stamps
 from tests.fakes.erasing import KEY, events_of
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.redriving import discard, redriving
+from tests.fakes.redriving import discard
 from tests.fakes.replaying import order, request_replay
 from tests.fakes.store import Store
 from tests.simulation.deployments import TRANSFORMS
+from tests.simulation.operators import AppProcess
 from tests.simulation.oracle import Forgotten, Truth, check
 from tests.simulation.watch import KeyOrderWatch, WatchedStore, steady_tables
 
@@ -189,38 +180,21 @@ class StagingEngine:
         return JobReport()
 
 
-class Hands:
-    """The means of a process of the app, by the product's own constructors. `name` decides its ids."""
+class Hands(AppProcess):
+    """A process of the exploration. `name` decides its ids."""
+
+    process: Process | Alone
 
     def __init__(self, world: "World", process: Process | Alone, name: str) -> None:
-        self.world, self.process = world, process
-        self.direct = direct = Store(process)
+        direct, hub = Store(process), HubInTurns(world.lives, process)
         direct.erasure_key = KEY
         own = stamps(crc32(name.encode()), process.clock)
-        self.clock = store_clock(process, own, monotonic=process.clock.monotonic)
-        self.hub = HubInTurns(world.lives, process)
-        self.verified = VerifiedHub(self.hub, self._verification(), direct)
-        self.store = direct.remembering(timedelta(minutes=1), process.clock.monotonic)
-        gaps = GapReading(self.hub)
-        self.means = Ingestion(self.store, FIRST, self.clock, gaps, world.policy, incarnations=self._verification())
-        self.fresh = replace(self.means, store=direct, incarnations=self._verification())
-        letters_clock = direct.keepers_clock(own, process.clock.monotonic)
-        self.keeper = Keeper(STREAM, self.store, SECOND, self.verified.find_event, letters_clock, world.policy)
-        self.replays = ReplayKind(STREAM, direct, self.verified, SECOND, self.clock, world.policy, piece=2)
-        stream = OneStream(process, STREAM, process.clock.monotonic)
-        erasures = Erasures(stream, FIRST.row_classes)
-        self.erasures = ErasureKind(STREAM, erasures, KEY, lambda _: (), self.clock, lambda: read_time(process), 4)
-        self.audit_store = AuditStore(stream, FIRST.row_classes)
+        super().__init__(process, direct, hub, own, process.clock, (FIRST, SECOND), world.policy, piece=2, numbers=4)
+        self.world = world
+        self.audit_store = AuditStore(self.stream, FIRST.row_classes)
         self.audits = AuditKind(self.audit_store, self.clock)
-        purges = Purges(stream)
+        purges = Purges(self.stream)
         self.purges = PurgeKind(purges, self._verify, (), self.clock, rows_of_piece=2, letters_of_piece=1)
-
-    def _verification(self) -> HubVerification:
-        return HubVerification(self.hub, self.process.clock.monotonic, nullcontext())
-
-    @property
-    def stream_id(self) -> int:
-        return self.direct.open_stream(STREAM)
 
     def deliver(self, events: Sequence[Event], retries: int = 0, group: str = STREAM.consumer_group) -> None:
         ingest_batch(replace(batch(events, partition(group=group)), retries=retries), self.means)
@@ -248,19 +222,14 @@ class Hands:
         request_replay(order(["0"], dry_run=dry_run), self.replays, 1_000)
 
     def ask_erasure(self, subject: str) -> None:
-        self._open(self.erasures, ErasureShape(subjects=[subject], reason="request 4711", dry_run=False))
+        self.open(self.erasures, ErasureShape(subjects=[subject], reason="request 4711", dry_run=False))
 
     def ask_audit(self) -> None:
-        self._open(self.audits, AuditShape())
+        self.open(self.audits, AuditShape())
 
     def ask_purge(self) -> None:
         days = dict.fromkeys(DEFAULT_DAYS, 1)
-        self._open(self.purges, PurgeShape(older_than_days=days, reason="request 4711", dry_run=False))
-
-    def _open(self, kind: TaskKind, shape: TaskShape) -> None:
-        order = TaskOrder(self.clock.new_id(), self.stream_id, "somebody", "request 4711", self.clock.now())
-        request = kind.request(order, shape)
-        open_task(request, kind.tasks, kind.opening(request))
+        self.open(self.purges, PurgeShape(older_than_days=days, reason="request 4711", dry_run=False))
 
     def _verify(self, id: PartitionId, _: object) -> tuple[int, int]:
         found = audit(self.audit_store, id)
@@ -268,13 +237,6 @@ class Hands:
 
     def discard(self, *numbers: int) -> None:
         discard([LetterPosition(PartitionId("0"), SequenceNumber(number)) for number in numbers], self.keeper)
-
-    def succeed(self) -> None:
-        """Open the next incarnation, as an operator does who has seen that the hub is a different one."""
-        partitions = Partitions(self.process)
-        means = IncarnationMeans(STREAM, Incarnations(self.process, partitions), self.hub, self.clock)
-        found, seen = partitions.read_incarnation(STREAM), self.hub.created_at()
-        next_incarnation(IncarnationOrder("somebody", "it was recreated", found.number, seen, is_dry_run=False), means)
 
 
 class World:
@@ -355,7 +317,7 @@ class World:
     def _rested(self, hands: Hands, life: int) -> bool:
         """Deliver, heal, retry and drive once. Return True when no work is open any more."""
         hub = self.lives[life].held["0"]
-        kinds = (hands.replays, hands.erasures, redriving(hands.keeper))
+        kinds = (hands.replays, hands.erasures, hands.redrives)
         turns: list[Callable[[], None]] = [
             partial(hands.deliver, tuple(hub.values()), group=one) for one in self.groups
         ]

@@ -1,9 +1,10 @@
-"""The processes of a world, with their memory and clock, and its people, who move letters and steer replays."""
+"""The means of a process of the app, the processes of a world with memory and clock, and the people of a world."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from core.erasure.store import Erasures
@@ -29,21 +30,23 @@ from core.incarnations.next_incarnation import (
 from core.ingest.gaps import GapReading
 from core.ingest.ingest import Ingestion
 from core.ingest.stalled_partitions import HostCheckpoints, SilenceCheck
+from core.letters.redrive import RedriveKind
 from core.letters.retry import Keeper
 from core.model.events import Event, PartitionId, SequenceNumber
 from core.model.letters import LetterPolicy, LetterPosition
-from core.model.policies import Fuse, SubjectKey
+from core.model.policies import NO_FUSE, Fuse, SubjectKey
 from core.model.ports import Clock, Place
 from core.model.rows import References, Row
 from core.model.transforms import Transform
 from core.replay.task import ReplayKind
 from core.settle.attempts import StoredJournal
+from core.settle.isolate import NOT_JOURNALED
 from core.settle.partition_store import Partitions
 from core.settle.settle import EventKilled
 from core.store.database import Database, OneStream, StreamClosed, Waiting, read_time, store_clock
 from core.tasks.run import TaskKind, note_fault, open_parts, open_task, work_on
 from core.tasks.statuses import TaskMove, TaskVerb
-from core.tasks.task import TaskOrder
+from core.tasks.task import Task, TaskOrder, TaskShape
 from tests.fakes.builders import STREAM, FakeClock
 from tests.fakes.faulty_database import Killed
 from tests.fakes.redriving import discard, redriving, requeue
@@ -53,8 +56,71 @@ from tests.simulation.deployments import deadly
 from tests.simulation.host import SimulatedHub
 from tests.simulation.trouble import ProcessDatabase, Trouble
 
+
+class AppProcess:
+    """A process over a store and a hub. Batches have the first of two transforms, retries and replays the second.
+
+    `own` is its clock, and `time` the true time. A piece of a replay has `piece` events, one of an erasure `numbers`.
+    """
+
+    def __init__(
+        self,
+        process: Database,
+        direct: Store,
+        hub: Any,
+        own: Clock,
+        time: FakeClock,
+        transforms: tuple[Transform, Transform],
+        policy: LetterPolicy,
+        *,
+        piece: int,
+        numbers: int,
+        fuse: Fuse = NO_FUSE,
+        in_child: Any = None,
+        erase_lake: Callable[[object], tuple[str, ...]] = lambda _: (),
+    ) -> None:
+        self.process, self.direct, self.raw_hub, self._time = process, direct, hub, time
+        self.clock = store_clock(direct.database, own, monotonic=time.monotonic)
+        self.store = direct.remembering(timedelta(minutes=1), time.monotonic)
+        self.hub = VerifiedHub(hub, self._verification(), direct)
+        of_batches, of_letters = transforms
+        journal = StoredJournal(direct, self.clock, in_child) if in_child else NOT_JOURNALED
+        verified = self._verification()
+        self.means = Ingestion(self.store, of_batches, self.clock, GapReading(hub), policy, fuse, verified, journal)
+        self.fresh = replace(self.means, store=direct, incarnations=self._verification())
+        letters_clock = direct.keepers_clock(own, time.monotonic)
+        self.keeper = Keeper(STREAM, self.store, of_letters, self.hub.find_event, letters_clock, policy, journal)
+        self.replays = ReplayKind(STREAM, direct, self.hub, of_letters, self.clock, policy, piece, journal=journal)
+        self.stream = OneStream(direct.database, STREAM, time.monotonic)
+        erasures, now = Erasures(self.stream, of_batches.row_classes), lambda: read_time(direct.database)
+        self.erasures = ErasureKind(STREAM, erasures, direct.erasure_key, erase_lake, self.clock, now, numbers)
+
+    def _verification(self) -> HubVerification:
+        return HubVerification(self.raw_hub, self._time.monotonic, nullcontext())
+
+    @property
+    def redrives(self) -> RedriveKind:
+        return redriving(self.keeper)
+
+    @property
+    def stream_id(self) -> int:
+        return self.direct.open_stream(STREAM)
+
+    def open(self, kind: TaskKind, shape: TaskShape) -> Task:
+        order = TaskOrder(self.clock.new_id(), self.stream_id, "somebody", "request 4711", self.clock.now())
+        request = kind.request(order, shape)
+        return open_task(request, kind.tasks, kind.opening(request))
+
+    def succeed(self, seen: datetime | None = None) -> None:
+        """Open the next incarnation, as an operator does who has seen that the hub is a different one."""
+        partitions = Partitions(self.process)
+        means = IncarnationMeans(STREAM, Incarnations(self.process, partitions), self.raw_hub, self.clock)
+        found, seen = partitions.read_incarnation(STREAM), seen or self.raw_hub.created_at()
+        next_incarnation(IncarnationOrder("somebody", "it was recreated", found.number, seen, is_dry_run=False), means)
+
+
 GRACE = timedelta(seconds=60)
-PATIENCE, KEPT = timedelta(seconds=0.3), timedelta(seconds=60)
+PATIENCE = timedelta(seconds=0.3)
 
 
 @dataclass(slots=True)
@@ -82,49 +148,36 @@ class Site:
         return UUID(int=self.trouble.chance.getrandbits(128), version=4)
 
 
-class Instance:
-    """A process. `skew` is the difference of its clock from the true time, in seconds."""
+class Instance(AppProcess):
+    """A process of the simulation. `skew` is the difference of its clock from the true time, in seconds."""
+
+    process: ProcessDatabase
 
     def __init__(self, site: Site, deployed: Transform, skew: float = 0.0) -> None:
         self._site = site
         self.skew = skew
-        self.process = ProcessDatabase(site.database, site.trouble.of_store)
+        process = ProcessDatabase(site.database, site.trouble.of_store)
         own = Clock(self.now, site.new_id, site.trouble.chance.random)
         waiting = Waiting(site.clock.monotonic, site.clock.sleep, site.trouble.chance.random)
-        direct = Store(self.process)
-        direct.erasure_key = key = site.key_of_process()
-        patient = direct.patient(PATIENCE, waiting)
-        self.clock = store_clock(patient.database, own, monotonic=site.clock.monotonic)
-        store = patient.remembering(KEPT, site.clock.monotonic)
-        self.hub = VerifiedHub(site.hub, self._verification(), patient)
-        gap_reading, policy = GapReading(site.hub), site.policy
+        direct = Store(process)
+        direct.erasure_key = site.key_of_process()
         of_batches = deadly(deployed, lambda event: self._dies(event, False))
         of_letters = deadly(deployed, lambda event: self._dies(event, True))
-        journal, hub = StoredJournal(patient, self.clock, self._in_child), self._verification()
-        self.means = Ingestion(store, of_batches, self.clock, gap_reading, policy, site.fuse, hub, journal)
-        fresh = replace(self.means, store=patient, incarnations=self._verification())
-        self.silence = SilenceCheck(fresh, GRACE, site.host)
-        self.keeper = Keeper(
-            STREAM,
-            store,
-            of_letters,
-            self.hub.find_event,
-            patient.keepers_clock(own, site.clock.monotonic),
-            policy,
-            journal,
+        super().__init__(
+            process,
+            direct.patient(PATIENCE, waiting),
+            site.hub,
+            own,
+            site.clock,
+            (of_batches, of_letters),
+            site.policy,
+            piece=7,
+            numbers=site.trouble.chance.choice([3, 20, 10_000]),
+            fuse=site.fuse,
+            in_child=self._in_child,
+            erase_lake=self._erase_lake,
         )
-        self.replays = ReplayKind(STREAM, patient, self.hub, of_letters, self.clock, policy, 7, journal=journal)
-        stream = OneStream(patient.database, STREAM, site.clock.monotonic)
-        numbers = site.trouble.chance.choice([3, 20, 10_000])
-        self.erasures = ErasureKind(
-            STREAM,
-            Erasures(stream, deployed.row_classes),
-            key,
-            self._erase_lake,
-            self.clock,
-            lambda: read_time(patient.database),
-            numbers,
-        )
+        self.silence = SilenceCheck(self.fresh, GRACE, site.host)
 
     @property
     def is_dead(self) -> bool:
@@ -133,14 +186,8 @@ class Instance:
     def now(self) -> datetime:
         return self._site.clock.now() + timedelta(seconds=self.skew)
 
-    @property
-    def succession(self) -> IncarnationMeans:
-        return IncarnationMeans(
-            STREAM, Incarnations(self.process, Partitions(self.process)), self._site.hub, self.clock
-        )
-
     def kind_of(self, name: str) -> TaskKind | None:
-        kinds: tuple[TaskKind, ...] = (self.replays, self.erasures, redriving(self.keeper))
+        kinds: tuple[TaskKind, ...] = (self.replays, self.erasures, self.redrives)
         return next((one for one in kinds if one.name == name), None)
 
     def _erase_lake(self, _: object) -> tuple[str, ...]:
@@ -165,9 +212,6 @@ class Instance:
             raise EventKilled(event.sequence_number, "it ended two children")
 
         return nullcontext(replace(transform, rows_of=rows_of))
-
-    def _verification(self) -> HubVerification:
-        return HubVerification(self._site.hub, self._site.clock.monotonic, nullcontext())
 
 
 MOVES: tuple[TaskVerb, ...] = ("pause", "pause", "resume", "resume", "cancel")
@@ -239,13 +283,9 @@ class Operators:
     ) -> None:
         self._counts["operator: dry run" if is_dry_run else "operator: erasure"] += 1
         self.named.update(subjects)
-        kind = instance.erasures
         shape = ErasureShape(subjects=subjects, reason="request 7", dry_run=is_dry_run, most_rows=most)
         try:
-            stream_id = instance.replays.store.partitions.open_stream(STREAM)
-            order = TaskOrder(instance.replays.clock.new_id(), stream_id, "officer", shape.reason, instance.clock.now())
-            request = kind.request(order, shape)
-            self.asked.append(open_task(request, kind.tasks, kind.opening(request)).task_id)
+            self.asked.append(instance.open(instance.erasures, shape).task_id)
         except RequestRefused as fault:
             self._counts["erasures refused for the key"] += fault.why.startswith("subjects were erased")
         except REFUSED:
@@ -272,11 +312,8 @@ class Operators:
 
     def open_incarnation(self, instance: Instance, seen: datetime) -> None:
         """Open the next incarnation of the stream for the hub of this creation, if the stream's is a different one."""
-        means = instance.succession
-        found = means.store.partitions.read_incarnation(means.stream)
-        order = IncarnationOrder("somebody", "the hub was recreated", found.number, seen, is_dry_run=False)
         with suppress(StateDiffers, HubFits):
-            next_incarnation(order, means)
+            instance.succeed(seen)
             self._counts["operator: next incarnation"] += 1
 
     def drive(self, instance: Instance) -> None:
