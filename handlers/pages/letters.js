@@ -192,7 +192,7 @@ function parts(whole, gone, path, again) {
   return [el("div", { class: "title" }, el("h1", {}, `Letter ${positionOf(one)} `, badge(one.status), one.erased_by ? [" ", badge("erased")] : null)),
     matter(gone ? "bad" : one.status === "exhausted" ? "warn" : one.status === "resolved" ? "good" : "", gone ? "The event of this letter is lost" : `${FAILED[one.error_class]}${one.error_at ? ` (at ${one.error_at})` : ""}`,
       [el("span", { class: "error" }, messageOf(one)), gone ? LOST : capital(`${NEXT[one.status](one)}.`)]),
-    el("div", { class: "row actions" }, el("a", { class: "go", href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Try a dry run first"), allowed.includes("retry") && !gone ? moveButton("retry", ask) : null,
+    el("div", { class: "row actions" }, gone ? null : el("a", { class: "go", href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Try a dry run first"), allowed.includes("retry") && !gone ? moveButton("retry", ask) : null,
       el("a", { href: ledgerAt(one) }, "Its place in the ledger")), el("div", { class: "columns" }, card("Why", el("pre", {}, messageOf(one)), facts([
         ["Type", mono(typeOf(one))], ["Class", badge(classOf(one))], ["Raised at", one.error_at === null ? null : mono(one.error_at)],
         ["Cause", el("a", { href: causeAt(causeOf(one.fingerprint)), title: causeOf(one.fingerprint) }, "all letters of this cause")],

@@ -174,6 +174,14 @@ def test_a_retry_of_all_or_of_chosen_letters_that_did_not_help_says_so_and_is_no
     page.wait_for_selector("p:has-text('3 letters failed after the preview: this task left them alone.') a")
     assert re.search(r"failed before 20\S+ \S+ UTC$", page.locator("dt:text-is('Which letters') + dd").inner_text())
     portraits(page, "task-retry")
+    show(page, "#/letters?partition_id=12")
+    seen(page, "**/dead-letters/preview?*", lambda body: body.update(count=100))
+    page.click("#redrive-retry")
+    page.wait_for_selector("#preview .warned:has-text('The last retry of letters like these did not help')")
+    page.click("#redrive-start")
+    page.click("dialog summary:text-is('Limit the speed')")  # from 100 letters on
+    page.keyboard.press("Escape")
+    page.unroute("**/dead-letters/preview?*")
     show(page, "#/tasks?kind=redrive")
     page.wait_for_selector(".matter.warn:has-text('of letters did not help') a:text-is('See the letters')")
     assert page.locator("table[aria-label=Tasks] tbody tr").first.locator(".badge.warn").inner_text() == "did not help"
@@ -223,6 +231,8 @@ def test_a_letter_whose_event_is_lost_says_so_in_the_list_and_on_its_page(page: 
     assert page.locator(".badge:text-is('lost')").count() == 1
     show(page, "#/letters/3/41")
     page.wait_for_selector(".matter.bad:has-text('event of this letter is lost'):has-text('then discard this letter')")
+    assert page.locator(".actions :is(button, .go)").count() == 0, "no retry and no dry run can help"
+    portraits(page, "letter-lost")
 
 
 def test_hostile_letters_are_text_in_three_forms_on_a_phone_and_do_nothing(open_page: Opener, run: Run) -> None:
