@@ -143,10 +143,10 @@ function placed(order, again) {
 const ordered = (order, path, body, again, id = crypto.randomUUID()) => confirm({ ...order, number: null, text: () => order.says,
   act: async (_, reason) => { await post(path, { order_id: id, ...body, reason }); return order.done; } }).then((done) => { if (done) again(); });
 
-function inspected({ run, failures, staged_at: stagedAt }, found, again) {
-  const [at, isOpen] = [`aggregations/runs/${encodeURIComponent(run.run_id)}`, OPEN.includes(run.status)];
+function inspected({ run, failures: all, staged_at: stagedAt }, found, again) {
+  const [at, isOpen, isTold] = [`aggregations/runs/${encodeURIComponent(run.run_id)}`, OPEN.includes(run.status), discardOf(run, found)]; // the lead tells a discard
+  const [failures, isCancelled] = [all.filter((one) => !isTold || one.attempt < run.attempt), isOpen && run.engine_job_id && found.engine !== "none"];
   const discard = (order, what, place) => button(order.word, () => ordered(order, `${at}/discard`, { what }, again), { class: `grave ${place}` });
-  const isCancelled = isOpen && run.engine_job_id && found.engine !== "none";
   return card(`Run ${count(run.number)}`,
     el("p", {}, `${nameOf(run)} `, badge(stateOf(run, found)), isOpen ? ` attempt ${count(run.attempt)} of ${ATTEMPTS}` : ` after ${plural(run.attempt, "attempt")}`, stagedAt && isOpen ? [", with a staged result of ", ago(stagedAt)] : "",
       run.engine_job_id ? [`, ${isOpen ? "" : "last "}as job ${run.engine_job_id} of the Spark engine `, run.engine] : "", "."),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 STATUS = "**/api/status"
+LABELS = "all => all.map((one) => getComputedStyle(one, '::before').content)"
 SIZES = "[...document.querySelectorAll('main *')].map((one) => parseFloat(getComputedStyle(one).fontSize))"
 OUTCOMES = ("numbers", "accounted", "written", "filtered", "dead_lettered", "held", "absent", "open_gaps")
 Minutes = list[tuple[datetime, int, int]]
@@ -490,10 +491,9 @@ def test_every_panel_leads_to_its_section_of_the_guide_a_page_of_the_app_in_its_
             page.set_viewport_size({"width": width, "height": 844})
             page.goto(f"{aggregated.address}/api/ops/runbook.html#lag")
             page.wait_for_selector("h2#lag ~ p >> visible=true")
-            labels = [
-                one.evaluate("one => getComputedStyle(one, '::before').content") for one in page.locator("pre").all()
-            ]
-            assert sorted({*labels}) == ['"Query of the log"', '"Terminal"']
+            assert {*page.eval_on_selector_all("pre", LABELS)} == {'"Query of the log"', '"Terminal"'}
+            top = page.locator("details:has(#lag) > summary").evaluate("one => one.getBoundingClientRect().top")
+            assert top >= 0, "the title of the linked section is above the screen"
             sections = page.locator("nav[aria-label=Sections]")
             seen = page.locator("h2#log-cap ~ p >> visible=true").count()  # a phone opens only the linked section
             assert (sections.is_visible(), seen > 0) == (width == 1600, width == 1600)

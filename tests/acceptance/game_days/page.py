@@ -26,11 +26,7 @@ class Section:
         return tuple(re.sub(r"\s+# .*$", "", line).strip() for line in lines if line.strip())
 
 
-def sections_of(page: str) -> Mapping[str, Section]:
-    """Return the sections of a page by their titles, without backticks."""
-    pieces = _HEADING.split(page)[1:]
-    found = [Section(title.replace("`", ""), text) for title, text in zip(pieces[::2], pieces[1::2], strict=True)]
-    return {one.title: one for one in found}
-
-
-SECTIONS = sections_of(PAGE)
+_PIECES = _HEADING.split(PAGE)[1:]
+SECTIONS: Mapping[str, Section] = {
+    title: Section(title, text) for title, text in zip(_PIECES[::2], _PIECES[1::2], strict=True)
+}
