@@ -1,8 +1,8 @@
 // The first screen: what needs an operator, the balance of the ledger, lag and rate, and the partitions.
 
 import { get, open, repeat, seldom } from "./api.js";
-import { ago, badge, button, capital, card, clock, count, duration, el, facts, fault, grouped, inOrder, instant, isNarrow, letterAt, numbersOf,
-  plural, positionOf, quiet, relative, renew, svg, table, taskAt, wordOf } from "./dom.js";
+import { ago, badge, button, capital, card, clock, count, duration, el, facts, fault, grouped, inOrder, instant, isNarrow, letterAt, messageOf, numbersOf,
+  plural, positionOf, quiet, relative, renew, svg, table, taskAt, typeOf, wordOf } from "./dom.js";
 import { guideAt } from "./guides.js";
 import { runsOfApp } from "./runs.js";
 
@@ -15,15 +15,14 @@ export async function overview(place, left) {
   const [top, charts] = [1, 2].map(() => el("div", { class: "columns" }));
   const partitions = el("div", {});
   const minutes = minutesOfApp();
-  const [summed, running, isLasting] = [runsOfApp(), runningTasks(), lasting()];
+  const [summed, running, failing, isLasting] = [runsOfApp(), runningTasks(), newestLetters(), lasting()];
   place.append(el("h1", {}, "Overview"), lead, top, charts, partitions, auditing());
   await repeat(left, EVERY_MS, async () => {
-    const [read, found, newest, tasks] = await Promise.all([get("status"), minutes(), summed(), running()]);
+    const [read, found, newest, tasks, letters] = await Promise.all([get("status"), minutes(), summed(), running(), failing()]);
     const status = await withDetails(read);
     if (left.aborted) return;
-    if (lead.childElementCount === 0) place.querySelector("[aria-label=Audit] details").open = !isEven(status) && !isNarrow();
-    needs(lead, status, { runs: newest, tasks, minutes: found.minutes, late: status.partitions.filter(isLasting(status)) });
-    renew(top, balance(status, newest), letters(status));
+    needs(lead, status, { runs: newest, tasks, failing: letters, minutes: found.minutes, late: status.partitions.filter(isLasting(status)) });
+    renew(top, balance(status, newest), lettersCard(status));
     renew(charts, ...overTime(found, status));
     renew(partitions, byPartition(status));
     nameStream(status);
@@ -106,7 +105,7 @@ function shares(status) {
   return [bar, el("ul", { class: "legend" }, OUTCOMES.map((name) => el("li", {}, el("i", { class: name }), `${count(status[name])} ${wordOf(name)}`)))];
 }
 
-function letters(status) {
+function lettersCard(status) {
   const found = status.letters;
   const oldest = status.oldest_open_letter;
   return card("Dead letters",
@@ -170,17 +169,17 @@ const LATE_SECONDS = 60;
 const ALERT_SECONDS = 300; // as the alert `lag` by default
 const FEW = 3; // partitions of a line that are named
 
-// A reason of stops: what has happened, what to do, and more.
+// A reason of stops: what has happened, what to do, why then, and what else explains it.
 const STOPS = {
-  incarnation: ["the hub is another one", "Open the next incarnation of the stream, as the runbook says: that ends the stop.", "The hub is not the one that the stream was read from."],
-  outage: ["most events fail", "", ""],
-  store: ["the database refuses a batch", "Clear what the error names, such as a full log or a lock that somebody holds: the next batch that is written ends the stop.", ""],
-  trigger: ["the host delivers nothing", "No event waits: until the host delivers again, the app reads the events itself once a minute. The log of the host names the event that it cannot read.", ""],
-  erasure_key: ["the key of an erasure is missing", "Set `ERASURE_KEY_BEFORE` to the former key: older events then go on.", "Without this key the app cannot tell which older events an erasure covers. It writes newer events."],
-  held: ["too many events wait for a letter", "Retry or discard the letters of the partition that need you, and leave the held ones alone. Then the partition goes on.", "Events of one key keep their order: while a letter of the key is open, the app holds the later events."],
-  database: ["the database does not answer", "Check that the database is up and takes writes, and that nobody holds a lock: the partition then goes on by itself.", ""],
-  hub: ["the hub does not answer", "Check the hub's network, and the rights of the app to it: the partition then goes on by itself.", ""],
-  [NONE]: ["no error is recorded", "Check in the settings of the function app whether functions are switched off, then its log.", ""],
+  incarnation: ["the hub is another one", "Open the next incarnation of the stream, as the runbook says: that ends the stop.", "it does not end by itself"],
+  outage: ["most events fail", "", "no rows are written"],
+  store: ["the database refuses a batch", "Clear what the error names, such as a full log or a lock that somebody holds: the next batch that is written ends the stop.", "it does not end by itself"],
+  trigger: ["the host delivers nothing", "The log of the host names the event that it cannot read.", "the app reads the events itself, once a minute"],
+  erasure_key: ["the key of an erasure is missing", "Set `ERASURE_KEY_BEFORE` to the former key: older events then go on.", "older events wait", "Without this key the app cannot tell which older events an erasure covers. It writes newer events."],
+  held: ["too many events wait for a letter", "", "it does not end by itself", "Events of one key keep their order: while a letter of the key is open, the app holds the later events."],
+  database: ["the database does not answer", "Check that the database is up and takes writes, and that nobody holds a lock: the partition then goes on by itself.", "it may end by itself"],
+  hub: ["the hub does not answer", "Check the hub's network, and the rights of the app to it: the partition then goes on by itself.", "it may end by itself"],
+  [NONE]: ["no error is recorded", "Check in the settings of the function app whether functions are switched off, then its log.", "nothing is lost yet"],
 };
 const MANNER = { trigger: "read by the app's own reader", erasure_key: "read from newer events on" }; // others are not read
 
@@ -195,26 +194,39 @@ const alike = (stops) => [...Map.groupBy(stops, (one) => JSON.stringify(
 const firstOf = (group) => group.map((one) => one.stopped_at).sort()[0];
 const sum = (group, name) => group.reduce((so, one) => so + one[name], 0);
 
-/** Return the matter of stops of one reason and one error. */
-function stopOf(group, status) {
+/** Return the matter of stops of one reason and one error; `failing` are the newest letters that need an operator. */
+function stopOf(group, status, failing) {
   const [one] = group;
-  const [title, todo, more] = STOPS[one.reason] ?? [one.reason, one.stands ? STOPS[NONE][1] : "The runbook says what to do.", ""]; // a fault without an entry is its own name
-  const where = group.length === status.partitions.length ? `all ${group.length} partitions` : `partition${group.length === 1 ? "" : "s"} ${ranged(group)}`;
-  const end = fuseEnd(group, Date.parse(status.at));
-  const repair = one.failure?.includes(" at ") ? "The error comes from your code, or from what is sent to it: deploy the last version that worked, or a corrected one" : "Repair what the events need, such as a table or a service";
-  const words = isAccepting(one) ? `${one.tried ? `${Math.round(100 * sum(group, "failed") / sum(group, "tried"))} % of the events` : "Most events"} of ${where} fail: they become letters` : `${namedOf(group)} ${MANNER[one.reason] ?? "stopped"}: ${title}`;
-  return {
-    when: one.reason === "trigger" ? MORNING : one.stands || one.reason === "erasure_key" ? TONIGHT : NOW, words, guide: one.reason in STOPS && one.reason !== NONE ? one.reason : one.stands ? "partition-stopped" : "stop-recorded",
-    go: isAccepting(one) || one.reason === "held" ? [`#/letters?status=exhausted${group.length === 1 ? `&partition_id=${one.partition_id}` : ""}`, "Show the letters"] : [rowAt(group), group.length === 1 ? "Show the partition" : "Show the partitions"],
-    since: [isAccepting(one) ? "They fail" : one.reason in MANNER ? "In trouble" : `No event${group.length === status.partitions.length ? "" : ` of ${where}`} has been written`, firstOf(group)],
-    facts: [one.tried ? `${count(sum(group, "failed"))} of the ${plural(sum(group, "tried"), "event")} last tried fail, most with ${one.failure}.` : "",
-      isAccepting(one) ? `${plural(sum(group, "letters"), "letter")} so far; events that succeed are written.` : "", isQuoted(one) || !one.detail ? "" : `${capital(alikeIn(one))}.`].join(" ").trim(),
-    cause: isQuoted(one) ? quoteOf(one) : "",
-    todo: isAccepting(one) ? `${repair}; then retry the letters: none is lost.`
-      : one.patience > 0 ? [`${repair}: the first batch in which most events succeed ends the stop.`, `${end - Date.parse(status.at) < 120_000 ? "In under two minutes" : `From about ${clock(end, false)} on`}, after ${one.patience} attempts (${attempts(group)} so far), failing events become letters instead: none is lost, retry them after the repair.`]
-        : [todo, ...(one.reason in MANNER ? [] : [deadline(status, idsOf(group))])],
-    more,
-  };
+  const isAll = group.length === status.partitions.length;
+  const [title, todo, why, fact = ""] = STOPS[one.reason] ?? [one.reason, one.stands ? STOPS[NONE][1] : "The runbook says what to do.", "events wait"]; // a fault without an entry is its own name
+  const where = isAll ? `all ${group.length} partitions` : `partition${group.length === 1 ? "" : "s"} ${ranged(group)}`;
+  const toLetters = [`#/letters?status=exhausted${group.length === 1 ? `&partition_id=${one.partition_id}` : ""}`, "Show the letters"];
+  const tried = one.tried ? `${count(sum(group, "failed"))} of the ${plural(sum(group, "tried"), "event")} last tried fail, most with ${one.failure}.` : "";
+  const own = { guide: one.reason in STOPS && one.reason !== NONE ? one.reason : one.stands ? "partition-stopped" : "stop-recorded", cause: isQuoted(one) ? quoteOf(one) : "" };
+  const repair = one.failure?.includes(" at ") ? `The error comes from your code, or from what is sent to it${group.length * 2 < status.partitions.length ? "; as only these partitions fail, look there first" : ""}: deploy the last version that worked, or a corrected one`
+    : "Repair what the events need, such as a table or a service";
+  if (isAccepting(one)) {
+    const share = one.tried ? `${Math.round(100 * sum(group, "failed") / sum(group, "tried"))} % of the events` : "Most events";
+    return { ...own, when: NOW, why: "rows are missing", words: `${share} of ${where} fail: they become letters`, at: ["They have failed since", firstOf(group)], go: toLetters,
+      facts: `${tried} ${plural(sum(group, "letters"), "letter")} so far; events that succeed are written.`.trim(), todo: `${repair}; then retry the letters. No event is lost meanwhile.` };
+  }
+  const said = { ...own, why, words: `${namedOf(group)} ${MANNER[one.reason] ?? "stopped"}: ${title}`, go: [rowAt(group), group.length === 1 ? "Show the partition" : "Show the partitions"],
+    when: one.reason === "trigger" ? MORNING : one.stands || one.reason === "erasure_key" ? TONIGHT : NOW,
+    at: [one.reason in MANNER ? "In trouble since" : `No event${isAll ? "" : ` of ${where}`} has been written since`, firstOf(group)] };
+  if (one.patience > 0) {
+    const end = fuseEnd(group, Date.parse(status.at));
+    return { ...said, facts: tried, todo: [`${repair}: the first batch in which most events succeed ends the stop.`,
+      `If you do nothing: ${end - Date.parse(status.at) < 120_000 ? "in under two minutes" : `from about ${clock(end, false)} on`}, after ${one.patience} attempts (${attempts(group)} so far), failing events become letters. No event is lost, but rows are missing until you retry the letters.`] };
+  }
+  const left = one.reason in MANNER ? [] : [deadline(status, idsOf(group))];
+  if (one.reason === "held") {
+    const [ids, letters] = [idsOf(group), failing.filter((letter) => idsOf(group).includes(letter.partition_id))];
+    const of = status.partitions.filter((each) => ids.includes(each.partition_id));
+    return { ...said, go: letters.length === 1 ? [letterAt(letters[0]), "Show the letter"] : toLetters, facts: `${fact} It holds ${plural(sum(of, "held"), "event")}${of.every((each) => each.lag !== null) ? `, and ${count(sum(of, "lag"))} more wait in the hub` : ""}.`,
+      todo: [`Retry or discard the letters of ${where} that need you, and leave the held ones alone: then ${group.length === 1 ? "the partition goes" : "the partitions go"} on.`, ...left] };
+  }
+  const isUp = one.reason === "database" && status.partitions.some((each) => each.stops.length === 0);
+  return { ...said, facts: `${fact} ${isQuoted(one) || !one.detail ? "" : `${capital(alikeIn(one))}.`}`.trim(), todo: [isUp ? "Other partitions are written, so the database is up: look for a lock that somebody holds. The partition then goes on by itself." : todo, ...left] };
 }
 
 /** Say when the hub drops the first event that waits in these partitions. */
@@ -240,48 +252,44 @@ const [NOW, TONIGHT, MORNING, NEVER, WELL] = WHEN.keys(); // as the runbook's se
 
 /** Return what there is to say, the gravest first: `words`, since when, the `facts` and the `cause` in the words of an error,
  * what to do, where the button goes, the section of the runbook, and `more`. */
-function matters(status, { runs, tasks, minutes, late }) {
+function matters(status, { runs, tasks, failing, minutes, late }) {
   const stopped = status.partitions.flatMap((one) => one.stops);
-  const found = alike(stopped).map((group) => stopOf(group, status));
+  const found = alike(stopped).map((group) => stopOf(group, status, failing));
   const uneven = status.partitions.filter((one) => !one.balanced);
   if (status.hub_fault) {
-    found.push({ when: TONIGHT, words: capital(hubTrouble(status.hub_fault)), guide: "hub", cause: status.hub_fault, facts: "New events wait in the hub, and the lag is unknown. Nothing is lost while the hub holds them.",
+    found.push({ when: TONIGHT, why: "nothing is lost yet", words: capital(hubTrouble(status.hub_fault)), guide: "hub", cause: status.hub_fault, facts: "New events wait in the hub, and the lag is unknown. Nothing is lost while the hub holds them.",
       todo: isBusy(status.hub_fault) ? "The app needs more of the hub than its throughput units allow: add units to its namespace in the Azure portal. The app tries again by itself."
         : "Check the hub's network, and the rights of the app to it. The app tries again by itself." });
   }
   if (!status.ledger_balanced || uneven.length) {
     const where = uneven.length === 1 ? ` in partition ${uneven[0].partition_id}` : uneven.length ? ` in ${plural(uneven.length, "partition")}` : "";
-    found.push({ when: NOW, words: `The ledger does not balance${where}`, guide: "ledger-unbalanced", go: ["[aria-label=Audit]", "Audit the ledger"],
+    found.push({ when: NOW, why: "rows may be wrong", words: `The ledger does not balance${where}`, guide: "ledger-unbalanced", go: ["[aria-label=Audit]", "Audit the ledger"],
       facts: `${capital(differing(status))}: its rows may be missing or double, and nothing repairs that by itself.`, todo: "Audit the ledger: the audit names the event, changes nothing, and takes at most 20 s.",
       more: "Somebody has changed the ledger by hand, or the app has a fault, which could go on with other events." });
   }
   const keys = status.lost_erasure_keys;
   if (keys.length) {
     const [since, people, waiting] = [instant(keys.map((one) => one.erased_at).sort().at(-1)).textContent, sum(keys, "subjects"), idsOf(stopped.filter((one) => one.reason === "erasure_key"))];
-    found.push({ when: waiting.length ? TONIGHT : MORNING, words: `A key is missing: the app cannot recognise old events of ${people === 1 ? "a deleted person" : `${count(people)} deleted people`}`, guide: "erasure_key",
-      facts: `${waiting.length ? `Events of ${plural(waiting.length, "partition")} wait for it.` : "No new event waits for it now."} Events from before ${since}, and retries and replays of them, wait until the key is set, so that deleted data does not come back.`,
-      todo: "Set `ERASURE_KEY_BEFORE` to the former `ERASURE_KEY`, in the settings of the function app. Nobody has it any more? Type `bin/hubledger erase forget-key` in a checkout of the app: it lists the data that could come back, and asks." });
+    found.push({ when: waiting.length ? TONIGHT : MORNING, why: waiting.length ? "events wait" : "no event waits yet", words: `The erasure key of ${people === 1 ? "a deleted person" : `${count(people)} deleted people`} is missing`, guide: "erasure_key",
+      facts: `${waiting.length ? `Events of ${plural(waiting.length, "partition")} wait for it.` : "No event waits for it now."} Events from before ${since} wait when they come, and so do retries and replays of them: without the key the app cannot tell whether they would bring deleted data back.`,
+      todo: ["Set `ERASURE_KEY_BEFORE` to the former `ERASURE_KEY`, in the settings of the function app.", "Nobody has the key any more? Type `bin/hubledger erase forget-key` in a checkout of the app, on a computer: it lists the data that could come back, and asks before it gives the key up."] });
   }
   const gaps = sum(status.partitions, "open_gaps");
   const { events_lost: gone, lost, loss_hours: left } = status.hub_forgets;
-  const all = Math.max(0, status.letters.exhausted - sum(lost.filter((one) => one.kind !== "gap"), "events"));
-  const exhausted = all - sum(stopped.filter(isAccepting), "letters"); // the stop's line has them
-  if (exhausted > 0) {
-    const isUrgent = !isKept(status) && left >= 0 && left < 12;
-    const words = `${plural(exhausted, !isUrgent && exhausted < status.letters.exhausted ? "other letter" : "letter")} ${exhausted === 1 ? "needs" : "need"} you`;
-    found.push({ when: isUrgent ? TONIGHT : MORNING, words: isUrgent ? `${words} before about ${clock(Date.parse(status.at) + 3_600_000 * left, false)}` : words, guide: isUrgent ? "events-expiring" : "letters-open", go: ["#/letters?status=exhausted", "Show the letters"],
-      facts: `A letter is an event that failed: its rows are missing, and nothing retries it by itself. ${isKept(status) ? "None is lost by waiting: the app stores their bodies." : left < 0 ? "Without HUB_RETENTION_HOURS, the app cannot say for how long letters without a body can be retried."
-        : `The app does not store all of their bodies: in ${duration(3600 * left)} the hub drops the first event of which there is no copy.`}`,
-      todo: isUrgent ? "Mend their cause, and retry them before that time. If it cannot be mended by then, save the bodies: the page of each letter shows its own." : "Retry them when their cause is mended, or discard them." });
-  }
+  const isWhole = failing.length >= status.letters.exhausted; // else more letters need an operator than were read
+  const holding = isWhole ? idsOf(stopped.filter((one) => one.reason === "held")) : [];
+  const lostLetters = sum(lost.filter((one) => one.kind !== "gap"), "events");
+  const others = failing.filter((one) => !holding.includes(one.partition_id));
+  const exhausted = Math.max(0, status.letters.exhausted - lostLetters - (failing.length - others.length)) - sum(stopped.filter(isAccepting), "letters"); // their own lines have them
+  if (exhausted > 0) found.push(lettersOf(exhausted, others, lostLetters, status));
   if (gone) {
     const places = lost.map((one) => `${one.kind === "gap" ? "a gap" : plural(one.events, "letter")} of partition ${one.partition_id} before number ${grouped(one.before)}`);
     found.push({ when: TONIGHT, words: `${plural(gone, "event")} ${gone === 1 ? "is" : "are"} lost`, guide: "events-lost", go: [`#/letters?status=exhausted${lost.length === 1 ? `&partition_id=${lost[0].partition_id}` : ""}`, lost.length === 1 ? `Show the letters of partition ${lost[0].partition_id}` : "Show the letters"],
-      facts: `The hub dropped ${gone === 1 ? "it" : "them"} first, and the app has no copy: ${places.slice(0, FEW).join("; ")}${places.length > FEW ? "; and others" : ""}. The ledger balances all the same: a letter is an outcome.`,
+      facts: `The hub dropped ${gone === 1 ? "it before it was" : "them before they were"} settled, and the app has no copy: ${places.slice(0, FEW).join("; ")}${places.length > FEW ? "; and others" : ""}. The ledger balances all the same: a letter is an outcome.`,
       todo: `Take ${gone === 1 ? "the event" : "the events"} from Capture, the hub's copy in a storage account, or ask the publisher to send again. Then discard the letters that are marked as lost: no retry can help them.` });
   }
   for (const run of faulty(runs)) {
-    found.push({ when: TONIGHT, words: `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, guide: "aggregation-quality", go: ["[aria-label=Audit] label", "Audit the ledger and the rows"], also: [`#/runs/${encodeURIComponent(run.run_id)}`, "Show the run"],
+    found.push({ when: TONIGHT, why: "sums may be wrong", words: `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, guide: "aggregation-quality", go: ["[aria-label=Audit] label", "Audit the ledger and the rows"], also: [`#/runs/${encodeURIComponent(run.run_id)}`, "Show the run"],
       facts: `${capital(run.quality.fault)}. A run of ${instant(run.closed_at ?? run.planned_at).textContent} found it. Most likely somebody has deleted or added rows of a table by hand.`, todo: "Audit the ledger and the rows: the audit names the events to replay, and changes nothing." });
   }
   const slow = lagging(status, minutes, late.filter((one) => one.stops.length === 0), stopped.length > 0);
@@ -294,6 +302,26 @@ function matters(status, { runs, tasks, minutes, late }) {
   if (found.length === 0 && status.numbers) found.push({ when: WELL, words: "All is well" });
   return found.sort((one, other) => one.when - other.when);
 }
+
+/** Return the matter of letters that need an operator; `failing` are the newest of them. */
+function lettersOf(number, failing, lost, status) {
+  const { loss_hours: left } = status.hub_forgets;
+  const isUrgent = !isKept(status) && left >= 0 && left < 12;
+  const words = `${plural(number, !isUrgent && number < status.letters.exhausted ? "other letter" : "letter")} ${number === 1 ? "needs" : "need"} you`;
+  const [common] = [...Map.groupBy(failing, failureOf).values()].sort((one, other) => other.length - one.length);
+  const share = common?.length === failing.length ? "All" : common?.length * 2 > failing.length ? "Most" : "Some";
+  const kept = isKept(status) ? "None is lost: the app stores their bodies." : left < 0 ? "Without HUB_RETENTION_HOURS, the app cannot say for how long letters without a body can be retried."
+    : `The app does not store all of their bodies: in ${duration(3600 * left)} the hub drops the next event of which there is no copy.${lost ? ` ${plural(number + lost, "letter")} need you: ${count(number)} can be saved, ${count(lost)} are lost.` : ""}`;
+  return { when: isUrgent ? TONIGHT : MORNING, words: isUrgent ? `${words} before about ${clock(Date.parse(status.at) + 3_600_000 * left, false)}` : words, guide: isUrgent ? "events-expiring" : "letters-open", go: ["#/letters?status=exhausted", "Show the letters"],
+    newest: failing[0]?.failed_at, cause: common ? messageOf(common[0]) : "", facts: `${common ? `${share} of the newest ${count(failing.length)} failed with ${failureOf(common[0])}. ` : ""}Letters are events that failed: their rows are missing, and the app has given up retrying them. ${kept}`,
+    todo: isUrgent ? "Mend their cause, and retry them before that time. If it cannot be mended by then, lengthen the hub's message retention in the Azure portal." : "Retry them when their cause is mended, or discard them." };
+}
+
+const failureOf = (one) => `${typeOf(one)}${one.error_at ? ` at ${one.error_at}` : ""}`;
+
+/** Return a reader of the newest letters that need an operator. */
+const newestLetters = () => seldom(async (before) => (await get("dead-letters", { status: "exhausted", limit: MOST_READ }).catch(() => ({ letters: before }))).letters, []);
+const MOST_READ = 50;
 
 const isBusy = (fault) => /ServiceBusy|throttl/i.test(fault);
 const hubTrouble = (fault) => (isBusy(fault) ? "the hub throttles the app" : "the hub does not answer");
@@ -334,18 +362,18 @@ function lagging(status, minutes, late, isHindered) {
   const isGrowing = pace?.grows > pace?.written / 100;
   const words = late.length === 1 ? `Lag: partition ${late[0].partition_id} is late by ${duration(longest)}` : late.length ? `Lag: ${plural(late.length, "partition")} late, the longest by ${duration(longest)}` : `Lag: ${plural(roughly(status.lag), "event")} behind`;
   return { when: longest >= ALERT_SECONDS || isGrowing ? MORNING : NEVER, words, go: [rowAt(late), late.length === 1 ? "Show the partition" : "Show the partitions"], guide: "lag",
-    facts: deadline(status, late.map((one) => one.partition_id)), todo: isHindered ? `It is not stopped, but its events are written too slowly: ${SLOW}.` : paceWords(pace, isGrowing) };
+    facts: `${deadline(status, late.map((one) => one.partition_id))} ${isHindered ? "" : paceWords(pace, isGrowing)}`.trim(),
+    todo: `Look for what slows ${late.length === 1 ? "this partition, such as one key with many events, and then at the database" : "the app, such as the database or one key with many events"}.` };
 }
 
 const rowAt = (ones) => (ones.length === 1 ? `#partition-${ones[0].partition_id}` : "[aria-label=Partitions]");
-const SLOW = "look for what slows the app, such as the database or one key with many events";
 
 const roughly = (number) => Number(number.toPrecision(2)); // a line that changes is read aloud again
 
 function paceWords(pace, isGrowing) {
   if (!pace) return "After two minutes of measurements this line says whether the lag grows.";
   const said = `In all partitions: ${perSecond(pace.written)} read, ${perSecond(Math.max(0, pace.written + pace.grows))} arriving. `;
-  if (isGrowing) return `${said}The lag grows: ${SLOW}, as the runbook says.`;
+  if (isGrowing) return `${said}The lag grows.`;
   return pace.grows < 0 ? `${said}The lag falls: level in about ${duration(roughly(pace.lag / -pace.grows))}.` : `${said}The lag stays.`;
 }
 
@@ -364,17 +392,16 @@ function namedOf(stops) {
  * only when something has changed, so that it is read aloud once. */
 function needs(place, status, seen) {
   const found = matters(status, seen);
-  const now = JSON.stringify([found, found.length ? null : status.lag]);
+  const now = JSON.stringify([found.map((one) => ({ ...one, newest: null })), found.length ? null : status.lag]);
   const most = found.filter((one) => one.when < NEVER).length;
   const said = most > 1 ? `${most} things need you` : most ? "1 thing needs you" : "Nothing needs you";
   if (place.dataset.of !== now) {
     const placed = (at) => (most > 1 && at < most ? `${at + 1}. ` : "");
     renew(place, found.length && found[0].when !== WELL ? el("p", { class: "sum" }, said, asOf(), most > 1 ? ". Begin with the first." : ".") : null,
-      most > 2 ? el("ol", { class: "brief" }, found.slice(0, most).map(({ when, words }, at) => el("li", { class: WHEN[when][1] },
-        el("a", { href: "#/", onclick: (event) => { event.preventDefault(); reveal(`.lead .matter:nth-child(${at + 1})`); } }, words), `: ${WHEN[when][0].toLowerCase()}`))) : null,
-      el("div", { class: "lead" }, found.length ? found.map((one, at) => line(one, placed(at), at > 0 && found.length > 2 && isNarrow())) : first(status)));
+      el("div", { class: "lead" }, found.length ? found.map((one, at) => line(one, placed(at), at > 0 && found.length > 2)) : first(status)));
   }
   place.dataset.of = now;
+  for (const node of place.querySelectorAll(".newest")) renew(node, ago(found.find((one) => one.newest)?.newest));
   for (const node of place.querySelectorAll(".as-of")) node.textContent = `, as of ${clock(status.at)}`;
 }
 
@@ -384,20 +411,21 @@ const first = (status) => el("div", { class: "matter" },
   el("p", { class: "words" }, "No event has arrived yet"),
   el("p", {}, "The app reaches its database and its hub", asOf(), `: the hub ${status.event_hub} answers with ${plural(status.partitions.length, "partition")}, and ${
     status.lag ? `${plural(status.lag, "event")} in it wait to be written, which takes some seconds.` : "no event waits there. An event shows here within seconds."}`),
-  el("p", {}, `Were events sent, and none arrives? Then they probably went to another hub: compare the namespace and the hub of their publisher with the app's settings EVENTHUB (the connection) and EVENTHUB_NAME. The app reads as consumer group ${status.consumer_group}.`),
+  el("p", {}, coded(`Were events sent, and none arrives? Then they probably went to another hub: compare the namespace and the hub of their publisher with the app's settings \`EVENTHUB\` (the connection) and \`EVENTHUB_NAME\`. The app reads the hub \`${status.event_hub}\` as consumer group \`${status.consumer_group}\`.`)),
   el("details", {}, el("summary", {}, "Trying the app on your own machine?"), el("code", {}, "make run"), " brings its own events, and ", el("code", {}, "make run TRANSFORM=apps.orders EVENTS_FROM=events.jsonl"), " those of a file."));
 
 /** Show a matter. Where it is folded, only its words show. */
-function line({ when, words, go: [to, word] = [], also, guide, since, facts, cause, todo, more }, place, isFolded) {
+function line({ when, why, words, go: [to, word] = [], also, guide, at, newest, facts, cause, todo, more }, place, isFolded) {
   const [said, tone] = WHEN[when];
   const go = to?.startsWith("#/") ? el("a", { class: "go", href: to }, word)
     : to ? el("button", { type: "button", class: "go", onclick: () => reveal(to) }, word) : null;
   const section = guide ? el("a", { class: "guide", href: guideAt("runbook", guide), target: "_blank", rel: "noopener" }, `Runbook: ${guide}`) : null;
-  const body = [since || facts ? el("p", {}, since ? [since[0], " since ", clock(since[1]), " (", ago(since[1]), "). "] : null, facts) : null,
-    cause ? el("p", {}, "Error: ", el("q", {}, cause.slice(0, 200))) : null, [todo ?? []].flat().map((text, at) => el("p", { class: "detail" }, at === 0 ? el("b", {}, "To do: ") : null, coded(text))),
+  const known = [at ? [at[0], " ", clock(at[1]), " (", ago(at[1]), "). "] : null, newest ? ["The newest failed ", el("span", { class: "newest", "aria-live": "off" }), ". "] : null, facts];
+  const body = [known.some(Boolean) ? el("p", {}, known) : null,
+    cause ? el("p", {}, "Error: ", el("q", {}, cause.slice(0, 200))) : null, [todo ?? []].flat().map((text, index) => el("p", { class: "detail" }, index === 0 ? el("b", {}, "To do: ") : null, coded(text))),
     go || section ? el("div", { class: "acts" }, go, also ? el("a", { href: also[0] }, also[1]) : null, section) : null,
     more ? el("details", { class: "folded" }, el("summary", {}, "More"), more) : null];
-  return el("div", { class: `matter ${tone}`, tabindex: -1 }, said ? el("p", { class: when === NOW ? "when now" : "when" }, place, said) : null, el("p", { class: "words" }, words, said ? null : asOf()),
+  return el("div", { class: `matter ${tone}`, tabindex: -1 }, said ? el("p", { class: when === NOW ? "when now" : "when" }, place, said, why ? `: ${why}` : "") : null, el("p", { class: "words" }, words, said ? null : asOf()),
     isFolded ? el("details", {}, el("summary", {}, when < NEVER ? "What to do" : "More"), body) : body);
 }
 
