@@ -225,8 +225,7 @@ function stopOf(group, status, failing) {
     return { ...said, go: letters.length === 1 ? [letterAt(letters[0]), "Show the letter"] : toLetters, facts: `${fact} It holds ${plural(sum(of, "held"), "event")}${of.every((each) => each.lag !== null) ? `, and ${count(sum(of, "lag"))} more wait in the hub` : ""}.`,
       todo: [`Retry or discard the letters of ${where} that need you, and leave the held ones alone: then ${group.length === 1 ? "the partition goes" : "the partitions go"} on.`, ...left] };
   }
-  const isUp = one.reason === "database" && status.partitions.some((each) => each.stops.length === 0);
-  return { ...said, facts: `${fact} ${isQuoted(one) || !one.detail ? "" : `${capital(alikeIn(one))}.`}`.trim(), todo: [isUp ? "Other partitions are written, so the database is up: look for a lock that somebody holds. The partition then goes on by itself." : todo, ...left] };
+  return { ...said, facts: `${fact} ${isQuoted(one) || !one.detail ? "" : `${capital(alikeIn(one))}.`}`.trim(), todo: [one.reason === "database" && status.partitions.some((each) => each.stops.length === 0) ? "Other partitions are written, so the database is up: look for a lock that somebody holds. The partition then goes on by itself." : todo, ...left] };
 }
 
 /** Say when the hub drops the first event that waits in these partitions. */
@@ -251,7 +250,7 @@ const WHEN = [["Act now", "bad"], ["Act tonight", "bad"], ["Can wait until morni
 const [NOW, TONIGHT, MORNING, NEVER, WELL] = WHEN.keys(); // as the runbook's severities; a stop is grave with or without a reason
 
 /** Return what there is to say, the gravest first: `words`, since when, the `facts` and the `cause` in the words of an error,
- * what to do, where the button goes, the section of the runbook, and `more`. */
+ * what to do, where the button goes, and the section of the runbook. */
 function matters(status, { runs, tasks, failing, minutes, late }) {
   const stopped = status.partitions.flatMap((one) => one.stops);
   const found = alike(stopped).map((group) => stopOf(group, status, failing));
@@ -264,8 +263,7 @@ function matters(status, { runs, tasks, failing, minutes, late }) {
   if (!status.ledger_balanced || uneven.length) {
     const where = uneven.length === 1 ? ` in partition ${uneven[0].partition_id}` : uneven.length ? ` in ${plural(uneven.length, "partition")}` : "";
     found.push({ when: NOW, why: "rows may be wrong", words: `The ledger does not balance${where}`, guide: "ledger-unbalanced", go: ["[aria-label=Audit]", "Audit the ledger"],
-      facts: `${capital(differing(status))}: its rows may be missing or double, and nothing repairs that by itself.`, todo: "Audit the ledger: the audit names the event, changes nothing, and takes at most 20 s.",
-      more: "Somebody has changed the ledger by hand, or the app has a fault, which could go on with other events." });
+      facts: `${capital(differing(status))}: its rows may be missing or double, and nothing repairs that by itself. Somebody has changed the ledger by hand, or the app has a fault, which could go on with other events.`, todo: "Audit the ledger: the audit names the event, changes nothing, and takes at most 20 s. The runbook says what comes then." });
   }
   const keys = status.lost_erasure_keys;
   if (keys.length) {
@@ -316,12 +314,10 @@ function lettersOf(number, failing, lost, status) {
     newest: failing[0]?.failed_at, cause: common ? messageOf(common[0]) : "", facts: `${common ? `${share} of the newest ${count(failing.length)} failed with ${failureOf(common[0])}. ` : ""}Letters are events that failed: their rows are missing, and the app has given up retrying them. ${kept}`,
     todo: isUrgent ? "Mend their cause, and retry them before that time. If it cannot be mended by then, lengthen the hub's message retention in the Azure portal." : "Retry them when their cause is mended, or discard them." };
 }
-
 const failureOf = (one) => `${typeOf(one)}${one.error_at ? ` at ${one.error_at}` : ""}`;
 
 /** Return a reader of the newest letters that need an operator. */
-const newestLetters = () => seldom(async (before) => (await get("dead-letters", { status: "exhausted", limit: MOST_READ }).catch(() => ({ letters: before }))).letters, []);
-const MOST_READ = 50;
+const newestLetters = () => seldom(async (before) => (await get("dead-letters", { status: "exhausted", limit: 50 }).catch(() => ({ letters: before }))).letters, []);
 
 const isBusy = (fault) => /ServiceBusy|throttl/i.test(fault);
 const hubTrouble = (fault) => (isBusy(fault) ? "the hub throttles the app" : "the hub does not answer");
@@ -415,7 +411,7 @@ const first = (status) => el("div", { class: "matter" },
   el("details", {}, el("summary", {}, "Trying the app on your own machine?"), el("code", {}, "make run"), " brings its own events, and ", el("code", {}, "make run TRANSFORM=apps.orders EVENTS_FROM=events.jsonl"), " those of a file."));
 
 /** Show a matter. Where it is folded, only its words show. */
-function line({ when, why, words, go: [to, word] = [], also, guide, at, newest, facts, cause, todo, more }, place, isFolded) {
+function line({ when, why, words, go: [to, word] = [], also, guide, at, newest, facts, cause, todo }, place, isFolded) {
   const [said, tone] = WHEN[when];
   const go = to?.startsWith("#/") ? el("a", { class: "go", href: to }, word)
     : to ? el("button", { type: "button", class: "go", onclick: () => reveal(to) }, word) : null;
@@ -423,8 +419,7 @@ function line({ when, why, words, go: [to, word] = [], also, guide, at, newest, 
   const known = [at ? [at[0], " ", clock(at[1]), " (", ago(at[1]), "). "] : null, newest ? ["The newest failed ", el("span", { class: "newest", "aria-live": "off" }), ". "] : null, facts];
   const body = [known.some(Boolean) ? el("p", {}, known) : null,
     cause ? el("p", {}, "Error: ", el("q", {}, cause.slice(0, 200))) : null, [todo ?? []].flat().map((text, index) => el("p", { class: "detail" }, index === 0 ? el("b", {}, "To do: ") : null, coded(text))),
-    go || section ? el("div", { class: "acts" }, go, also ? el("a", { href: also[0] }, also[1]) : null, section) : null,
-    more ? el("details", { class: "folded" }, el("summary", {}, "More"), more) : null];
+    go || section ? el("div", { class: "acts" }, go, also ? el("a", { href: also[0] }, also[1]) : null, section) : null];
   return el("div", { class: `matter ${tone}`, tabindex: -1 }, said ? el("p", { class: when === NOW ? "when now" : "when" }, place, said, why ? `: ${why}` : "") : null, el("p", { class: "words" }, words, said ? null : asOf()),
     isFolded ? el("details", {}, el("summary", {}, when < NEVER ? "What to do" : "More"), body) : body);
 }
@@ -435,7 +430,7 @@ const coded = (text) => text.split("`").map((part, at) => (at % 2 ? el("code", {
 /** Unfold a place of the page and show it. Run the audit if that is the place, with the rows if it is their label. */
 function reveal(at) {
   const place = document.querySelector(at);
-  (place?.closest("details") ?? place?.querySelector(":scope > details:not(.folded)"))?.setAttribute("open", "");
+  (place?.closest("details") ?? place?.querySelector(":scope > details"))?.setAttribute("open", "");
   const audit = place?.closest("[aria-label=Audit]");
   if (audit) audit.querySelector("input").checked = place !== audit;
   audit?.querySelector("button").click();
