@@ -263,9 +263,6 @@ def test_letters_are_compared_in_their_piece_and_ranges_with_a_fault_named(offic
     assert "totals" in kinds(office)
 
 
-"""Ranges that are changed by hand."""
-
-
 def test_letters_that_no_range_counts_are_looked_for_until_the_time_is_over(office: Office) -> None:
     fill(office, 0, 5)
     office.letters(letter(event(6)))

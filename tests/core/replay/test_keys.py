@@ -73,22 +73,18 @@ def test_letters_that_a_replay_resolves_free_the_one_after_its_range(of: Callabl
 
 
 @pytest.mark.parametrize("piece", [1, 500])
-def test_events_after_an_open_letter_before_it_stay_held(of: Callable[..., World], engine: Engine, piece: int) -> None:
-    world = of("bug", "reading a", "reading b", "reading c")
+@pytest.mark.parametrize(("body", "status", "freed"), [("bug", "waiting", [0, 1, 2, 3]), ("poison", "exhausted", [])])
+def test_events_after_an_open_letter_before_it_stay_held(
+    of: Callable[..., World], engine: Engine, piece: int, body: str, status: str, freed: list[int]
+) -> None:
+    world = of(body, "reading a", "reading b", "reading c")
     world.transform = breaking(0)
     assert outcomes(replay(world, 1, 2, piece=piece).counts) == (0, 0, 2)
-    assert statuses(engine) == {0: "waiting", 1: "held", 2: "held", 3: "held"}
+    assert statuses(engine) == {0: status, 1: "held", 2: "held", 3: "held"}
     assert written(engine) == []
     world.transform = breaking()
     retry(world)
-    assert written(engine) == [0, 1, 2, 3]
-
-
-def test_events_after_an_exhausted_letter_stay_held(of: Callable[..., World], engine: Engine) -> None:
-    world = of("poison", "reading a", "reading b")
-    world.transform = breaking(0)
-    assert outcomes(replay(world, 1, 2).counts) == (0, 0, 2)
-    assert statuses(engine) == {0: "exhausted", 1: "held", 2: "held"}
+    assert written(engine) == freed
 
 
 @pytest.mark.parametrize("piece", [1, 2, 500])

@@ -116,9 +116,6 @@ def test_a_piece_by_key_ends_when_it_is_late_even_with_no_event() -> None:
 
 
 NUMBERS = st.sets(st.integers(0, 40), max_size=30)
-
-
-NUMBERS = st.sets(st.integers(0, 40), max_size=30)
 KEYS = ["a", "A", "a ", "ä", "😀"]
 
 
