@@ -14,7 +14,6 @@ from core.errors import (
     CheckpointConflict,
     GapNotHealed,
     HubUnreachable,
-    InfrastructureFault,
     StoreUnavailable,
     StreamIncarnationChanged,
 )
@@ -26,7 +25,7 @@ from core.model.events import Event, SequenceNumber, Span, span
 from core.store.database import write
 from examples.home_security.transform import HomeAlert, SensorReading
 from tests.core.ingest.conftest import World
-from tests.fakes.builders import PATIENCE, FakeClock, batch, commit, event, events, partition, stamps
+from tests.fakes.builders import PATIENCE, batch, commit, event, events, partition, stamps
 from tests.fakes.faulty_database import Fault
 from tests.fakes.kept import Engine, PersistentEngine
 from tests.fakes.memory_hub import MemoryHub
@@ -244,32 +243,9 @@ def test_an_old_number_sent_after_the_checkpoint_is_another_incarnation(numbers:
 BATCHES, SIZE = 30, 10
 BODIES = ["reading a", "double b", "quiet", "poison", "bug", "home a 0", "home a 1", "look a", "look b", "home b 1"]
 BODIES += ["huge a"]  # no database takes this
-COMMIT_FAULTS = [None, Fault.NOT_REACHED, Fault.UNANSWERED, Fault.LOST, Fault.RIVAL]
 LOGS = st.lists(st.sampled_from(BODIES), min_size=1, max_size=25).map(
     lambda bodies: [event(number, body) for number, body in enumerate(bodies)]
 )
-DELIVERIES = st.lists(st.tuples(st.integers(0, 10), st.integers(1, 12), st.integers(0, 1)), min_size=1, max_size=20)
-
-
-@pytest.mark.slow
-@given(LOGS, DELIVERIES, st.lists(st.sampled_from(COMMIT_FAULTS), max_size=30))
-@settings(max_examples=250)
-def test_any_redelivery_with_any_fault_ends_as_one_pass_would(
-    log: list[Event], deliveries: list[tuple[int, int, int]], faults: list[Fault | None]
-) -> None:
-    world = World(log)
-    faulty = world.faulty(*faults)
-    owners = [faulty.remembering(timedelta(days=1), FakeClock().monotonic) for _ in range(2)]
-    for back, length, owner in [*deliveries, *[(0, len(log), 0)] * 40]:
-        first = max(0, world.next_number - back) if world.ranges() else 0
-        given = log[first : first + length]
-        if not given:
-            continue
-        try:
-            world.take(*given, store=owners[owner])
-        except InfrastructureFault:
-            continue  # the host hands it over again
-    assert_equals_one_pass(world.store, {"0": log})
 
 
 @pytest.mark.slow

@@ -1,30 +1,25 @@
-from collections import Counter
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 
-from core.errors import StoreFault, TaskConflict, TaskOverlap, TooManyTasks
+from core.errors import TaskConflict, TaskOverlap, TooManyTasks
 from core.incarnations.next_incarnation import Incarnations
 from core.letters.listing import LetterChoice
 from core.letters.redrive import LOOKED_AT, MOST_OPEN, LetterOrder, NextLetters, Redrive, RedriveOutcome, piece_limit
 from core.model.events import PartitionId, SequenceNumber
-from core.model.letters import LetterMove, LetterPosition, OrderedMove
+from core.model.letters import LetterPosition, OrderedMove
 from core.settle.partition_store import Partitions
 from core.store.database import StreamClosed
 from core.tasks.statuses import TASK_MOVES, TaskVerb
 from tests.core.letters.test_held import World, of_key
 from tests.core.letters.test_held import statuses as statuses_of
 from tests.fakes.builders import FakeClock, commit, event, keep_letters, letter, partition, settled
-from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.kept import Engine
 from tests.fakes.redriving import ALL, Redriving, request_redrive, with_exhausted_letters
-from tests.fakes.store import MemoryStore, Store, opening
+from tests.fakes.store import Store, opening
 
 LETTERS = dict.fromkeys(range(0, 12, 2), "a")
 ZERO = LetterChoice(partition_id=PartitionId("0"))
@@ -268,68 +263,3 @@ def test_under_the_order_of_keys_events_that_arrive_amid_a_discard_are_freed_at_
     desk.slice(job)
     assert statuses_of(engine) == {**dict.fromkeys(range(4), "discarded"), 4: "waiting", 5: "held"}
     assert (desk.now(job).moved, desk.now(job).unmoved) == (4, 0)
-
-
-ACTS = st.one_of(
-    st.tuples(st.just("drive"), st.integers(0, 1), st.sampled_from([*Fault, None])),
-    st.tuples(st.sampled_from(["pause", "resume", "fail again"]), st.just(0), st.none()),
-)
-
-
-def drive(desk: Redriving, job: Redrive, seed: int, fault: Fault | None) -> None:
-    """Let one of two drivers work on the job: it dies, loses its answer or a rival is faster, as the fault says."""
-    rival = Redriving(desk.store, desk.clock, seed=seed + 10)
-    faulty = FaultyStore(desk.store, on_letters=[None, fault], meanwhile=lambda: rival.slice(job, seconds=0))
-    with suppress(StoreFault, Killed):
-        Redriving(faulty, desk.clock, seed=seed + 1).slice(job, seconds=0.6)
-        return
-    desk.clock.advance(1)
-
-
-def fail_again(desk: Redriving) -> None:
-    for place in "01":
-        now, numbers = desk.clock.now(), tuple(map(SequenceNumber, LETTERS))
-        move = LetterMove("exhaust", partition(place), numbers, f"fail-{now}", now, now, "keeper", "it failed")
-        desk.store.move_letters(move)
-
-
-@given(st.lists(ACTS, max_size=12), st.sampled_from(["requeue", "discard"]), st.sampled_from([None, 4, 6]))
-def test_any_order_of_deaths_drivers_and_pauses_moves_each_letter_once(
-    acts: list[tuple[str, int, Fault | None]], move: OrderedMove, rate: int | None
-) -> None:
-    store = MemoryStore()
-    desk = with_exhausted_letters(store, LETTERS)
-    job, began = desk.ask(12, move=move, rate=rate), desk.clock.now()
-    for what, seed, fault in acts:
-        if what == "drive":
-            drive(desk, job, seed, fault)
-        elif what == "fail again":
-            if move == "requeue":
-                fail_again(desk)
-        else:
-            desk.move(job, "pause" if what == "pause" else "resume")
-    desk.move(job, "resume")
-    assert desk.slice(job).is_over
-    ended = desk.now(job)
-    every = [(place, number) for place in "01" for number in LETTERS]
-    assert (ended.task.status, ended.moved, ended.unmoved) == ("done", 12, 0)
-    assert sorted(desk.moved(job)) == every
-    own = [one for one in store.attempts() if one.touched_by == str(job.task.task_id)]
-    assert Counter((one.partition_id, one.sequence_number) for one in own) == Counter(every)
-    if rate:
-        assert (desk.clock.now() - began).total_seconds() >= (12 - rate // 2) / rate
-
-
-@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from([*Fault, None])), max_size=6))
-def test_a_discard_of_a_whole_key_frees_no_letter_on_its_way(acts: list[tuple[int, Fault | None]]) -> None:
-    store = MemoryStore()
-    desk = with_exhausted_letters(store, LETTERS)
-    store.sql("UPDATE event_hub_dead_letter SET partition_key = 'k'")
-    held = "UPDATE event_hub_dead_letter SET status = 'held', held_behind = sequence_number - 2"
-    store.sql(f"{held} WHERE sequence_number > 0")
-    job = desk.ask(12, move="discard", rate=6)
-    for seed, fault in acts:
-        drive(desk, job, seed, fault)
-    desk.slice(job)
-    assert [str(one.status) for one in store.letters()] == ["discarded"] * 12
-    assert {one.kind for one in store.attempts()} == {"discard"}
