@@ -63,12 +63,21 @@ def _keep_after_conflict(_: NestedDatabase, patch: MonkeyPatch) -> None:
     patch.setattr(Partitions, "commit_batch", commit_batch)
 
 
+def _free_all(database: NestedDatabase, _: MonkeyPatch) -> None:
+    """Free every held letter with the first."""
+    database.plant(
+        "free_letters", "AND h.held_behind IN (SELECT s.value ->> 0 FROM json_each(:sequence_numbers) AS s)", ""
+    )
+    database.plant("free_letters", "status = CASE WHEN n.earlier IS NULL THEN", "status = CASE WHEN TRUE THEN")
+
+
 def _keep_states(_: NestedDatabase, patch: MonkeyPatch) -> None:
     """Remember the states that a commit overwrites."""
     patch.setattr(Memory, "forget_states_of", lambda memory, settled: None)
 
 
 OWNERS, KEEPERS = "two owners with an overlap", "two keepers, and a lease that ends"
+ORDERED = "batch beside retry, in the order of keys"
 PLANTS = {
     "the compare-and-set is left out": Plant(
         OWNERS, 0, _text("advance_checkpoint", " AND sequence_number = :expected")
@@ -84,6 +93,20 @@ PLANTS = {
     ),
     "a batch does not see that a replay opened a letter": Plant(
         "batch beside replay, in the order of keys", 0, _text("stay_in_order", "l.kind = 'replay'", "l.kind = ''")
+    ),
+    "letters are never freed": Plant(ORDERED, 0, _text("free_letters", "h.status = 'held'", "h.status = ''")),
+    "a letter is freed although an earlier one is open": Plant(ORDERED, 0, _free_all),
+    "a held letter is claimed": Plant(
+        ORDERED, 0, _text("claim_letters", "'retrying') AND d.due_at <= :claimed_at", "'retrying', 'held')")
+    ),
+    "a replay leaves the letters after it as they were": Plant(
+        "batch beside replay, in the order of keys",
+        0,
+        _text(
+            "order_letters",
+            "AND CASE WHEN n.earlier IS NULL THEN d",
+            "AND FALSE AND CASE WHEN n.earlier IS NULL THEN d",
+        ),
     ),
     "a lease is not looked at": Plant(KEEPERS, 0, _text("claim_letters", "d.due_at <= :claimed_at", "d.due_at >= ''")),
     "a claim begins twice": Plant(KEEPERS, 0, _text("begin_chunk", " AND claimed_by IN (:claimed_by, :run)")),

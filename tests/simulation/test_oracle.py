@@ -1,14 +1,9 @@
-"""The oracle finds each damage to a database at rest, the watch each forbidden change, and the worlds planted bugs."""
+"""The oracle finds each damage to a database at rest, and the watch each forbidden change."""
 
-from dataclasses import replace
 from functools import cache
-from itertools import count, islice
 
 import pytest
 
-from core.store.script import Outcome, Script
-from tests.fakes.faulty_database import OverDatabase
-from tests.fakes.store import MemoryStore, Store
 from tests.simulation.oracle import check
 from tests.simulation.watch import WatchedStore
 from tests.simulation.world import World
@@ -86,38 +81,3 @@ def test_the_oracle_finds_damage_and_no_fault_before_it(damage: str) -> None:
 def test_the_watch_notes_a_change_that_must_not_be(change: str) -> None:
     _, store = damaged(FORBIDDEN[change])
     assert store.sql("SELECT COUNT(*) > 0 FROM sim_violation") == [(1,)]
-
-
-class Planted(OverDatabase):
-    """A database that leaves out a statement of every transaction, or makes held letters free or claimed after it."""
-
-    def __init__(self, engine: MemoryStore, statement: str, becomes: str | None) -> None:
-        super().__init__(engine.database)
-        self._engine, self._statement, self._becomes = engine, statement, becomes
-
-    def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        others = tuple(step for step in script.steps if step.statement != self._statement)
-        if self._becomes is None:
-            return super().run(replace(script, steps=others), rehearse)
-        done = super().run(script, rehearse)
-        if others != script.steps:
-            update = f"UPDATE event_hub_dead_letter SET status = '{self._becomes}', due_at = failed_at WHERE rowid = "
-            self._engine.sql(update + "(SELECT MAX(rowid) FROM event_hub_dead_letter WHERE status = 'held')")
-        return done
-
-
-@pytest.mark.parametrize(
-    ("statement", "becomes"),
-    [
-        pytest.param("free_letters", None, id="letters that are never freed"),
-        pytest.param("order_letters", None, id="a replay that leaves the letters after it as they were"),
-        pytest.param("free_letters", "waiting", id="two free letters of a key"),
-        pytest.param("claim_letters", "retrying", id="a held letter that is claimed"),
-    ],
-)
-def test_a_planted_bug_is_seen_by_a_world_that_keeps_keys_in_order(statement: str, becomes: str | None) -> None:
-    engines = (WatchedStore() for _ in count())
-    worlds = (World(at, one, Store(Planted(one, statement, becomes))) for at, one in enumerate(engines))
-    with pytest.raises(AssertionError):
-        for world in islice((one for one in worlds if one.site.policy.order == "hold_key"), 40):
-            world.run()
