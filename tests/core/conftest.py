@@ -11,8 +11,7 @@ from examples.home_security.homes import Homes
 from tests.fakes.builders import EPOCH, STREAM, commit, partition, settled
 from tests.fakes.engines import EACH_ENGINE, ENGINES
 from tests.fakes.kept import Engine
-from tests.fakes.operator_stores import OperatorStores, operator_stores
-from tests.fakes.store import homes_of
+from tests.fakes.store import OperatorStores, homes_of, operator_stores
 from tests.sql.values import ROW_CLASSES
 
 

@@ -43,8 +43,7 @@ from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, fi
 from tests.fakes.builders import EPOCH, NOON, STREAM, FakeClock, batch, partition, stamps
 from tests.fakes.erasing import KEY, events_of
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.redriving import discard
-from tests.fakes.replaying import order, request_replay
+from tests.fakes.replaying import discard, order, request_replay
 from tests.fakes.store import Store
 from tests.simulation.deployments import TRANSFORMS
 from tests.simulation.operators import AppProcess

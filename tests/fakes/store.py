@@ -15,11 +15,14 @@ from core.audit.audit import commit_pieces
 from core.audit.faults import NOTHING, Commits, PartitionLedger
 from core.audit.store import AuditStore
 from core.incarnations.next_incarnation import Incarnations, Opening
-from core.ledger.store import Ledger
+from core.ledger.explain import Explanations
+from core.ledger.store import BurnDowns, Ledger
 from core.ledger.totals import PartitionBooks
+from core.letters.listing import LetterListing
 from core.letters.redrive import Redrive, Redrives, redrive_of
 from core.letters.store import Letters
 from core.model.events import PartitionId, SequenceNumber, Stream
+from core.purge.store import Purges
 from core.replay.pieces import ReplayJob, replay_of
 from core.replay.store import Replays
 from core.settle.attempts import Attempts
@@ -27,6 +30,7 @@ from core.settle.partition_store import Partitions
 from core.store.database import Database, OneStream, PatientDatabase, Waiting
 from core.store.memory import Memory
 from core.store.sqlite.database import SqliteDatabase
+from core.tasks.store import Tasks
 from core.worker.ownership import Ownerships
 from examples.home_security.homes import Homes
 from local.trials.replay_identity import memory_connection
@@ -118,3 +122,17 @@ def opening(store: Store, first: int = 0) -> Opening:
 
 def open_next(store: Store, first: int = 0) -> None:
     Incarnations(store.database, Partitions(store.database)).open_incarnation(opening(store, first))
+
+
+class OperatorStores:
+    """The stores of the operator's part of an app, over a stream whose events become rows of these classes."""
+
+    def __init__(self, database: Database, of: Stream, row_classes: tuple[type, ...]) -> None:
+        self.stream = OneStream(database, of)
+        self.ledger, self.letters = Ledger(self.stream), LetterListing(self.stream)
+        self.audits = AuditStore(self.stream, row_classes)
+        self.explanations = Explanations(self.stream, row_classes)
+        self.tasks, self.purges, self.burn_downs = Tasks(database), Purges(self.stream), BurnDowns(self.stream)
+
+
+operator_stores = OperatorStores

@@ -41,10 +41,8 @@ from local.trials.replay_identity import memory_connection
 from tests.fakes.aggregation_engines import AggregatingStore, AggregationEngine, aggregation_of, committed
 from tests.fakes.builders import STREAM, batch, partition, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed
-from tests.fakes.kept import Engine, PersistentEngine
-from tests.fakes.one_pass import assert_equals_one_pass
-from tests.fakes.redriving import requeue
-from tests.fakes.replaying import World
+from tests.fakes.kept import Engine, PersistentEngine, assert_equals_one_pass
+from tests.fakes.replaying import World, requeue
 from tests.fakes.rollups import rolled, windows_of, with_levels
 from tests.fakes.rooms import Rooms
 from tests.fakes.runs import LATER, NOW, staged_result

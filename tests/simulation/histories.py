@@ -8,8 +8,7 @@ from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import Event, PartitionId, SequenceNumber
 from core.model.letters import LetterPosition
 from tests.fakes.builders import STREAM, batch, event, partition
-from tests.fakes.redriving import discard, requeue
-from tests.fakes.replaying import World, order
+from tests.fakes.replaying import World, discard, order, requeue
 from tests.simulation.deployments import TRANSFORMS
 from tests.simulation.watch import WatchedStore
 

@@ -49,8 +49,7 @@ from core.tasks.statuses import TaskMove, TaskVerb
 from core.tasks.task import Task, TaskOrder, TaskShape
 from tests.fakes.builders import STREAM, FakeClock
 from tests.fakes.faulty_database import Killed
-from tests.fakes.redriving import discard, redriving, requeue
-from tests.fakes.replaying import order, request_replay
+from tests.fakes.replaying import discard, order, redriving, request_replay, requeue
 from tests.fakes.store import Store
 from tests.simulation.deployments import deadly
 from tests.simulation.host import SimulatedHub

@@ -22,9 +22,8 @@ from core.model.events import SequenceNumber, Span
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from hubledger.cli.scaffold.room import taken_tables
 from tests.fakes.builders import STREAM
-from tests.fakes.operator_stores import OperatorStores
-from tests.fakes.redriving import redriving, request_redrive
-from tests.fakes.store import MemoryStore
+from tests.fakes.replaying import redriving, request_redrive
+from tests.fakes.store import MemoryStore, OperatorStores
 from tests.repo.product import ROOT
 from tests.simulation.histories import history
 from tests.simulation.operators import REFUSED, Instance

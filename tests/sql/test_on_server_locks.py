@@ -41,8 +41,7 @@ from tests.fakes.builders import (
 )
 from tests.fakes.engines import CONNECTION, SqlServerEngine, shared_schema, under_way
 from tests.fakes.kept import Engine
-from tests.fakes.redriving import Redriving
-from tests.fakes.replaying import opened
+from tests.fakes.replaying import Redriving, opened
 from tests.fakes.store import Store
 from tests.sql.statements import commit_with
 from tests.sql.test_on_server import RETRACTED

@@ -26,9 +26,8 @@ from tests.core.conftest import Office
 from tests.core.letters.test_store import failed, retry
 from tests.fakes.builders import EPOCH, NOON, claim, event, letter, partition, reading, settled
 from tests.fakes.builders import STREAM as HUB
-from tests.fakes.operator_stores import OperatorStores, operator_stores
 from tests.fakes.replaying import World, log_of, order
-from tests.fakes.store import MemoryStore
+from tests.fakes.store import MemoryStore, OperatorStores, operator_stores
 from tests.sql.values import ROW_CLASSES
 
 N = SequenceNumber

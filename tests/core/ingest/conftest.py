@@ -12,8 +12,8 @@ from core.model.letters import LetterPolicy
 from core.model.policies import Fuse
 from tests.fakes.builders import FakeClock, batch, event, partition, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore
+from tests.fakes.kept import assert_equals_one_pass
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import MemoryStore
 

@@ -27,9 +27,8 @@ from examples.home_security.transform import HomeAlert, SensorReading
 from tests.core.ingest.conftest import World
 from tests.fakes.builders import PATIENCE, batch, commit, event, events, partition, stamps
 from tests.fakes.faulty_database import Fault
-from tests.fakes.kept import Engine, PersistentEngine
+from tests.fakes.kept import Engine, PersistentEngine, assert_equals_one_pass
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.separate import handed_over, output, start
 from tests.fakes.store import Store
 from tests.patience import allowed, ended

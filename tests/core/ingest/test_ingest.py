@@ -26,7 +26,7 @@ from tests.fakes.builders import NOON, STREAM, event, events, ids, partition
 from tests.fakes.faulty_database import Fault, FaultyStore, NotedDatabase
 from tests.fakes.kept import KeptLetter
 from tests.fakes.plain_transform import PLAIN
-from tests.fakes.redriving import discard
+from tests.fakes.replaying import discard
 from tests.fakes.store import Store
 
 

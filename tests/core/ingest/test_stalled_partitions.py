@@ -17,7 +17,7 @@ from core.model.events import Event, Partition, span
 from core.settle.isolate import Journal
 from tests.core.ingest.conftest import World
 from tests.fakes.builders import NOON, event, events, partition
-from tests.fakes.one_pass import assert_equals_one_pass
+from tests.fakes.kept import assert_equals_one_pass
 
 GRACE = timedelta(seconds=120)
 TEN = "the trigger of partition 0 stands at 9 since 00:00 UTC; 10 events went by the app's own reader; "

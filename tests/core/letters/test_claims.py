@@ -20,7 +20,7 @@ from tests.fakes import builders
 from tests.fakes.builders import LATEST, NOON, STREAM, batch, claim, event, hold, ids, keep_letters, partition, stamps
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import PLAIN
-from tests.fakes.redriving import discard
+from tests.fakes.replaying import discard
 from tests.fakes.store import MemoryStore, Store
 from tests.patience import allowed
 

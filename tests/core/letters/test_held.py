@@ -15,7 +15,7 @@ from core.settle.settle import OpenLetter
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import NOON, STREAM, FakeClock, batch, commit, event, letter, partition, settled, stamps
 from tests.fakes.kept import Engine
-from tests.fakes.redriving import discard
+from tests.fakes.replaying import discard
 from tests.fakes.store import Store
 
 HOLDING = LetterPolicy(order="hold_key")

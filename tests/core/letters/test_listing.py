@@ -13,7 +13,7 @@ from core.model.letters import LetterPosition
 from core.transforms.loading import load_transform
 from tests.core.conftest import Office
 from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, settled, stamps
-from tests.fakes.redriving import discard, requeue
+from tests.fakes.replaying import discard, requeue
 
 ALL = LetterChoice()
 HOSTILE = ["'; DROP TABLE home; --", "<script>alert(1)</script>", "%", "_", "../..", "{{7*7}}", "a\x00b", "ß👩‍👩‍👧", ""]

@@ -18,7 +18,7 @@ from tests.core.letters.test_held import World, of_key
 from tests.core.letters.test_held import statuses as statuses_of
 from tests.fakes.builders import FakeClock, commit, event, keep_letters, letter, partition, settled
 from tests.fakes.kept import Engine
-from tests.fakes.redriving import ALL, Redriving, request_redrive, with_exhausted_letters
+from tests.fakes.replaying import ALL, Redriving, request_redrive, with_exhausted_letters
 from tests.fakes.store import Store, opening
 
 LETTERS = dict.fromkeys(range(0, 12, 2), "a")

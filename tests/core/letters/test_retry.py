@@ -23,7 +23,7 @@ from tests.fakes.builders import NOON, STREAM, FakeClock, commit, event, home, i
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.kept import KeptLetter
 from tests.fakes.plain_transform import PLAIN
-from tests.fakes.redriving import requeue
+from tests.fakes.replaying import requeue
 from tests.fakes.store import MemoryStore, Store
 
 LEASE = timedelta(seconds=300)

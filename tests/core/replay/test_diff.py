@@ -17,8 +17,7 @@ from core.replay.pieces import Rehearsal, ReplayJob, RetractedRow
 from examples.flight_info.transform import FlightChange, FlightStatus
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import alert, home, reading
-from tests.fakes.ordered_flights import FLIGHTS, changes_of, minute_of, now_as
-from tests.fakes.replaying import World, changed, log_of, order
+from tests.fakes.replaying import FLIGHTS, World, changed, changes_of, log_of, minute_of, now_as, order
 from tests.fakes.store import MemoryStore
 from tests.simulation.deployments import TRANSFORMS
 from tests.sql.statements import replay_of

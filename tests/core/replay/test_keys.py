@@ -18,10 +18,9 @@ from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.core.letters.test_held import HOLDING, statuses, written
 from tests.fakes.builders import STREAM, batch, event, partition
 from tests.fakes.kept import Engine
-from tests.fakes.operator_stores import operator_stores
 from tests.fakes.plain_transform import PLAIN, ROW_CLASSES, transform
 from tests.fakes.replaying import World, changed, order
-from tests.fakes.store import Store
+from tests.fakes.store import Store, operator_stores
 
 
 def of_key(*bodies: str, first: int = 0) -> list[Event]:

@@ -17,8 +17,7 @@ from examples.home_security.transform import SensorReading
 from tests.fakes.builders import FakeClock, batch, event, events, home, reading, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.faulty_database import Fault, FaultyStore
-from tests.fakes.kept import Engine
-from tests.fakes.one_pass import assert_equals_one_pass
+from tests.fakes.kept import Engine, assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import MemoryStore, Store
 

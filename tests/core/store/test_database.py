@@ -18,8 +18,7 @@ from core.store.sqlserver.database import SqlServerDatabase
 from tests.fakes.builders import EPOCH, STREAM, FakeClock, partition, stamps
 from tests.fakes.faulty_database import NotedDatabase
 from tests.fakes.odbc_driver import FakeDriver
-from tests.fakes.operator_stores import OperatorStores, operator_stores
-from tests.fakes.store import MemoryStore
+from tests.fakes.store import MemoryStore, OperatorStores, operator_stores
 
 AWAY = StoreUnavailable("the database does not answer")
 OUTAGE = [AWAY] * 500  # longer than any patience here

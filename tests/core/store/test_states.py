@@ -25,8 +25,7 @@ from tests.core.letters.test_store import resolved, retry
 from tests.fakes import builders
 from tests.fakes.builders import EPOCH, batch, claim, commit, event, home, letter, partition, reading, settled, stamps
 from tests.fakes.kept import Engine
-from tests.fakes.ordered_flights import FLIGHTS, changes_of, flight, minute_of, now_as
-from tests.fakes.replaying import World, log_of, order
+from tests.fakes.replaying import FLIGHTS, World, changes_of, flight, log_of, minute_of, now_as, order
 from tests.fakes.store import Store
 
 
