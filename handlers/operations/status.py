@@ -314,13 +314,14 @@ class RoomPage(Answered):
 
 class StatusAnswer(OutcomesAnswer):
     """The books: `accounted` must equal `numbers`. Sequence numbers are strings, and other numbers are numbers. Each
-    `hub_end` was read at `hub_read_at`, so it may be before a checkpoint that was read since. `room_pages` are the
-    pages that the app's room brings to the operator's page. `without_key` counts
-    the events without a readable key: the partition key is used instead. While `lost_erasure_keys` has some, events
-    older than the newest erasure wait. `version` is the version of the app's release."""
+    `hub_end` was read at `hub_read_at`, so it may be before a newer checkpoint. `room_pages` are the pages of the app's
+    room. `without_key` counts the events without a readable key: the partition key is used instead. While
+    `lost_erasure_keys` has some, events older than the newest erasure wait. `version` is the app's release,
+    `transform_version` its transform's."""
 
     at: datetime
     version: str
+    transform_version: str
     event_hub: str
     consumer_group: str
     incarnation: int | None
@@ -363,6 +364,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
     return StatusAnswer(
         at=call.at,
         version=VERSION,
+        transform_version=own.transform.version,
         event_hub=own.settings.event_hub,
         consumer_group=own.settings.consumer_group,
         incarnation=None if incarnation is None else incarnation.number,
