@@ -124,9 +124,10 @@ const isKept = ({ hub_forgets: hub }) => hub.loss_hours > hub.letters_expiring_h
 /** Say when the hub drops the first event of an open letter, and whether the event is lost then: not if its body is stored. */
 function forgets(status) {
   const { letters: found, hub_forgets: hub, hub_forgets: { letters_expiring_hours: hours } } = status;
-  return el("p", { id: "hub-forgets", class: isKept(status) && !hub.events_lost ? "" : "bad", hidden: !(found.open > 0 && hours > 0) && !hub.events_lost },
-    found.open > 0 && hours > 0 ? isKept(status) ? `The hub holds the events of all open letters for ${duration(3600 * hours)}. After that they can still be retried: the app stores their bodies. `
-      : `In ${duration(3600 * hub.loss_hours)} the hub drops the first event of which there is no copy: retry its letter before. ` : "",
+  const hasLeft = found.open > hub.events_lost && hours > 0;
+  return el("p", { id: "hub-forgets", class: isKept(status) && !hub.events_lost ? "" : "bad", hidden: !hasLeft && !hub.events_lost },
+    hasLeft ? isKept(status) ? `The hub holds the events of all open letters for ${duration(3600 * hours)}. After that they can still be retried: the app stores their bodies. `
+      : `In ${duration(3600 * hub.loss_hours)} the hub drops the next event of which there is no copy: retry its letter before. ` : "",
     hub.events_lost ? `The hub has dropped ${plural(hub.events_lost, "event")} without a copy.` : "");
 }
 
@@ -194,6 +195,9 @@ const alike = (stops) => [...Map.groupBy(stops, (one) => JSON.stringify(
 const firstOf = (group) => group.map((one) => one.stopped_at).sort()[0];
 const sum = (group, name) => group.reduce((so, one) => so + one[name], 0);
 
+/** Say what to repair: an error with a line of code comes from the code, or from its events. */
+const repairOf = (failure) => (failure?.includes(" at ") ? "The error comes from your code, or from what is sent to it: deploy the last version that worked, or a corrected one" : "Repair what the events need, such as a table or a service");
+
 /** Return the matter of stops of one reason and one error; `failing` are the newest letters that need an operator. */
 function stopOf(group, status, failing) {
   const [one] = group;
@@ -203,19 +207,19 @@ function stopOf(group, status, failing) {
   const toLetters = [`#/letters?status=exhausted${group.length === 1 ? `&partition_id=${one.partition_id}` : ""}`, "Show the letters"];
   const tried = one.tried ? `${count(sum(group, "failed"))} of the ${plural(sum(group, "tried"), "event")} last tried fail, most with ${one.failure}.` : "";
   const own = { guide: one.reason in STOPS && one.reason !== NONE ? one.reason : one.stands ? "partition-stopped" : "stop-recorded", cause: isQuoted(one) ? quoteOf(one) : "" };
-  const repair = one.failure?.includes(" at ") ? `The error comes from your code, or from what is sent to it${group.length * 2 < status.partitions.length ? "; as only these partitions fail, look there first" : ""}: deploy the last version that worked, or a corrected one`
-    : "Repair what the events need, such as a table or a service";
+  const repair = `${group.length * 2 < status.partitions.length ? "Only these partitions fail: suspect first what is sent to them. " : ""}${repairOf(one.failure)}`;
   if (isAccepting(one)) {
     const share = one.tried ? `${Math.round(100 * sum(group, "failed") / sum(group, "tried"))} % of the events` : "Most events";
     return { ...own, when: NOW, why: "rows are missing", words: `${share} of ${where} fail: they become letters`, at: ["They have failed since", firstOf(group)], go: toLetters,
-      facts: `${tried} ${plural(sum(group, "letters"), "letter")} so far; events that succeed are written.`.trim(), todo: `${repair}; then retry the letters. No event is lost meanwhile.` };
+      facts: `${tried} ${plural(sum(group, "letters"), "letter")} so far; events that succeed are written.`.trim(), todo: `${repair}. Then retry the letters: no event is lost meanwhile.` };
   }
-  const said = { ...own, why, words: `${namedOf(group)} ${MANNER[one.reason] ?? "stopped"}: ${title}`, go: [rowAt(group), group.length === 1 ? "Show the partition" : "Show the partitions"],
+  const isLong = one.stands && Date.parse(status.at) - Date.parse(firstOf(group)) > 1_800_000;
+  const said = { ...own, why: isLong ? "it has not ended by itself" : why, words: `${namedOf(group)} ${MANNER[one.reason] ?? "stopped"}: ${title}`, go: [rowAt(group), group.length === 1 ? "Show the partition" : "Show the partitions"],
     when: one.reason === "trigger" ? MORNING : one.stands || one.reason === "erasure_key" ? TONIGHT : NOW,
     at: [one.reason in MANNER ? "In trouble since" : `No event${isAll ? "" : ` of ${where}`} has been written since`, firstOf(group)] };
   if (one.patience > 0) {
     const end = fuseEnd(group, Date.parse(status.at));
-    return { ...said, facts: tried, todo: [`${repair}: the first batch in which most events succeed ends the stop.`,
+    return { ...said, facts: tried, todo: [`${repair}. ${group.length === 1 ? "The partition goes" : "The partitions go"} on once most events of a batch succeed.`,
       `If you do nothing: ${end - Date.parse(status.at) < 120_000 ? "in under two minutes" : `from about ${clock(end, false)} on`}, after ${one.patience} attempts (${attempts(group)} so far), failing events become letters. No event is lost, but rows are missing until you retry the letters.`] };
   }
   const left = one.reason in MANNER ? [] : [deadline(status, idsOf(group))];
@@ -223,7 +227,7 @@ function stopOf(group, status, failing) {
     const [ids, letters] = [idsOf(group), failing.filter((letter) => idsOf(group).includes(letter.partition_id))];
     const of = status.partitions.filter((each) => ids.includes(each.partition_id));
     return { ...said, go: letters.length === 1 ? [letterAt(letters[0]), "Show the letter"] : toLetters, facts: `${fact} It holds ${plural(sum(of, "held"), "event")}${of.every((each) => each.lag !== null) ? `, and ${count(sum(of, "lag"))} more wait in the hub` : ""}.`,
-      todo: [`Retry or discard the letters of ${where} that need you, and leave the held ones alone: then ${group.length === 1 ? "the partition goes" : "the partitions go"} on.`, ...left] };
+      todo: [`Retry or discard ${letters.length === 1 ? "the letter that they wait for" : `the letters of ${where} that need you`}, and leave the held ones alone: then ${group.length === 1 ? "the partition goes" : "the partitions go"} on.`, ...left] };
   }
   return { ...said, facts: `${fact} ${isQuoted(one) || !one.detail ? "" : `${capital(alikeIn(one))}.`}`.trim(), todo: [one.reason === "database" && status.partitions.some((each) => each.stops.length === 0) ? "Other partitions are written, so the database is up: look for a lock that somebody holds. The partition then goes on by itself." : todo, ...left] };
 }
@@ -269,8 +273,8 @@ function matters(status, { runs, tasks, failing, minutes, late }) {
   if (keys.length) {
     const [since, people, waiting] = [instant(keys.map((one) => one.erased_at).sort().at(-1)).textContent, sum(keys, "subjects"), idsOf(stopped.filter((one) => one.reason === "erasure_key"))];
     found.push({ when: waiting.length ? TONIGHT : MORNING, why: waiting.length ? "events wait" : "no event waits yet", words: `The erasure key of ${people === 1 ? "a deleted person" : `${count(people)} deleted people`} is missing`, guide: "erasure_key",
-      facts: `${waiting.length ? `Events of ${plural(waiting.length, "partition")} wait for it.` : "No event waits for it now."} Events from before ${since} wait when they come, and so do retries and replays of them: without the key the app cannot tell whether they would bring deleted data back.`,
-      todo: ["Set `ERASURE_KEY_BEFORE` to the former `ERASURE_KEY`, in the settings of the function app.", "Nobody has the key any more? Type `bin/hubledger erase forget-key` in a checkout of the app, on a computer: it lists the data that could come back, and asks before it gives the key up."] });
+      facts: `With this key the app recognises events of people whose data was deleted before ${since}. Until it has the key, it holds back every event from before then, also in retries and replays.${waiting.length ? ` Events of ${plural(waiting.length, "partition")} wait.` : ""}`,
+      todo: ["Set `ERASURE_KEY_BEFORE` to the `ERASURE_KEY` of that time, in the settings of the function app.", "Nobody has the key any more? Type `bin/hubledger erase forget-key` in a checkout of the app, on a computer: it lists the data that could come back, and asks before it gives the key up."] });
   }
   const gaps = sum(status.partitions, "open_gaps");
   const { events_lost: gone, lost, loss_hours: left } = status.hub_forgets;
@@ -279,11 +283,11 @@ function matters(status, { runs, tasks, failing, minutes, late }) {
   const lostLetters = sum(lost.filter((one) => one.kind !== "gap"), "events");
   const others = failing.filter((one) => !holding.includes(one.partition_id));
   const exhausted = Math.max(0, status.letters.exhausted - lostLetters - (failing.length - others.length)) - sum(stopped.filter(isAccepting), "letters"); // their own lines have them
-  if (exhausted > 0) found.push(lettersOf(exhausted, others, lostLetters, status));
+  if (exhausted > 0) found.push(lettersOf(exhausted, others, isWhole, lostLetters, status, stopped));
   if (gone) {
-    const places = lost.map((one) => `${one.kind === "gap" ? "a gap" : plural(one.events, "letter")} of partition ${one.partition_id} before number ${grouped(one.before)}`);
-    found.push({ when: TONIGHT, words: `${plural(gone, "event")} ${gone === 1 ? "is" : "are"} lost`, guide: "events-lost", go: [`#/letters?status=exhausted${lost.length === 1 ? `&partition_id=${lost[0].partition_id}` : ""}`, lost.length === 1 ? `Show the letters of partition ${lost[0].partition_id}` : "Show the letters"],
-      facts: `The hub dropped ${gone === 1 ? "it before it was" : "them before they were"} settled, and the app has no copy: ${places.slice(0, FEW).join("; ")}${places.length > FEW ? "; and others" : ""}. The ledger balances all the same: a letter is an outcome.`,
+    const places = lost.map((one) => `${one.kind === "gap" ? "a gap" : plural(one.events, "letter")} of partition ${one.partition_id} before sequence number ${grouped(one.before)}`);
+    found.push({ when: TONIGHT, why: "their publisher may still have them", words: `${plural(gone, "event")} ${gone === 1 ? "is" : "are"} lost`, guide: "events-lost", go: [`#/letters?status=exhausted${lost.length === 1 ? `&partition_id=${lost[0].partition_id}` : ""}`, lost.length === 1 ? `Show the letters of partition ${lost[0].partition_id}` : "Show the letters"],
+      facts: `The hub dropped ${gone === 1 ? "it before it was" : "them before they were"} retried, and the app has no copy: ${places.slice(0, FEW).join("; ")}${places.length > FEW ? "; and others" : ""}. The ledger balances all the same: a letter is an outcome.`,
       todo: `Take ${gone === 1 ? "the event" : "the events"} from Capture, the hub's copy in a storage account, or ask the publisher to send again. Then discard the letters that are marked as lost: no retry can help them.` });
   }
   for (const run of faulty(runs)) {
@@ -301,19 +305,21 @@ function matters(status, { runs, tasks, failing, minutes, late }) {
   return found.sort((one, other) => one.when - other.when);
 }
 
-/** Return the matter of letters that need an operator; `failing` are the newest of them. */
-function lettersOf(number, failing, lost, status) {
-  const { loss_hours: left } = status.hub_forgets;
-  const isUrgent = !isKept(status) && left >= 0 && left < 12;
+/** Return the matter of letters that need an operator; `failing` are the newest of them, or all. */
+function lettersOf(number, failing, isWhole, lost, status, stopped) {
+  const { hub_forgets: { loss_hours: left }, oldest_open_letter: oldest } = status;
+  const [isUrgent, isUnknown] = [!isKept(status) && left >= 0 && left < 12, !isKept(status) && left < 0];
   const words = `${plural(number, !isUrgent && number < status.letters.exhausted ? "other letter" : "letter")} ${number === 1 ? "needs" : "need"} you`;
   const [common] = [...Map.groupBy(failing, failureOf).values()].sort((one, other) => other.length - one.length);
   const share = common?.length === failing.length ? "All" : common?.length * 2 > failing.length ? "Most" : "Some";
-  const kept = isKept(status) ? "None is lost: the app stores their bodies." : left < 0 ? "Without HUB_RETENTION_HOURS, the app cannot say for how long letters without a body can be retried."
-    : `The app does not store all of their bodies: in ${duration(3600 * left)} the hub drops the next event of which there is no copy.${lost ? ` ${plural(number + lost, "letter")} need you: ${count(number)} can be saved, ${count(lost)} are lost.` : ""}`;
-  return { when: isUrgent ? TONIGHT : MORNING, words: isUrgent ? `${words} before about ${clock(Date.parse(status.at) + 3_600_000 * left, false)}` : words, guide: isUrgent ? "events-expiring" : "letters-open", go: ["#/letters?status=exhausted", "Show the letters"],
-    newest: failing[0]?.failed_at, cause: common ? messageOf(common[0]) : "", facts: `${common ? `${share} of the newest ${count(failing.length)} failed with ${failureOf(common[0])}. ` : ""}Letters are events that failed: their rows are missing, and the app has given up retrying them. ${kept}`,
-    todo: isUrgent ? "Mend their cause, and retry them before that time. If it cannot be mended by then, lengthen the hub's message retention in the Azure portal." : "Retry them when their cause is mended, or discard them." };
+  const failure = common ? failureOf(common[0]) : "";
+  const kept = isKept(status) ? "The app stores their bodies." : isUnknown ? "" : `The app does not store all of their bodies: in ${duration(3600 * left)} the hub drops the next event of which there is no copy.`;
+  return { when: isUrgent ? TONIGHT : MORNING, why: isKept(status) ? "none is lost by waiting" : isUnknown ? "but until when is not known" : isUrgent ? "" : `none is lost for ${duration(3600 * left)}`, guide: isUrgent ? "events-expiring" : "letters-open", go: ["#/letters?status=exhausted", "Show the letters"],
+    words: isUrgent ? `${words}: the hub drops the next event at about ${clock(Date.parse(status.at) + 3_600_000 * left, false)}` : words, at: oldest ? ["The oldest failed at", oldest.failed_at] : null, newest: failing[0]?.failed_at, cause: common ? messageOf(common[0]) : "",
+    facts: `${common ? `${share}${isWhole ? "" : ` of the newest ${count(failing.length)}`} failed with ${failure}${stopped.some((one) => one.failure === failure) ? ", as in the stop above" : ""}. ` : ""}Letters are events that failed: their rows are missing, and the app has given up retrying them. ${kept}${lost ? ` Of ${plural(number + lost, "letter")}, ${count(number)} can be saved and ${count(lost)} are lost.` : ""}`,
+    todo: [`${repairOf(failure)}. Then retry them${isUrgent ? " before that time" : ", or discard them"}.`, ...(isUrgent ? ["If that takes longer, lengthen the hub's message retention in the Azure portal."] : isUnknown ? ["Set `HUB_RETENTION_HOURS` to the hub's retention: the app then says until when letters without a stored body can be retried."] : [])] };
 }
+
 const failureOf = (one) => `${typeOf(one)}${one.error_at ? ` at ${one.error_at}` : ""}`;
 
 /** Return a reader of the newest letters that need an operator. */
@@ -394,7 +400,7 @@ function needs(place, status, seen) {
   if (place.dataset.of !== now) {
     const placed = (at) => (most > 1 && at < most ? `${at + 1}. ` : "");
     renew(place, found.length && found[0].when !== WELL ? el("p", { class: "sum" }, said, asOf(), most > 1 ? ". Begin with the first." : ".") : null,
-      el("div", { class: "lead" }, found.length ? found.map((one, at) => line(one, placed(at), at > 0 && found.length > 2)) : first(status)));
+      el("div", { class: "lead" }, found.length ? found.map((one, at) => line(one, placed(at), at > 0 && found.length > 2 && one.when !== NOW)) : first(status)));
   }
   place.dataset.of = now;
   for (const node of place.querySelectorAll(".newest")) renew(node, ago(found.find((one) => one.newest)?.newest));
@@ -421,7 +427,7 @@ function line({ when, why, words, go: [to, word] = [], also, guide, at, newest, 
     cause ? el("p", {}, "Error: ", el("q", {}, cause.slice(0, 200))) : null, [todo ?? []].flat().map((text, index) => el("p", { class: "detail" }, index === 0 ? el("b", {}, "To do: ") : null, coded(text))),
     go || section ? el("div", { class: "acts" }, go, also ? el("a", { href: also[0] }, also[1]) : null, section) : null];
   return el("div", { class: `matter ${tone}`, tabindex: -1 }, said ? el("p", { class: when === NOW ? "when now" : "when" }, place, said, why ? `: ${why}` : "") : null, el("p", { class: "words" }, words, said ? null : asOf()),
-    isFolded ? el("details", {}, el("summary", {}, when < NEVER ? "What to do" : "More"), body) : body);
+    isFolded ? el("details", {}, el("summary", {}, when < NEVER ? "What to do" : "More", at ? [", since ", clock(at[1]), " (", ago(at[1]), ")"] : null), body) : body);
 }
 
 /** Show what is between backticks as code. */

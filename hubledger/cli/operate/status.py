@@ -155,7 +155,7 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
     hours = hub["letters_expiring_hours"]  # for which the hub holds the events of open letters
     held: object = f"{seconds(hours * 3600)} more" if letters["open"] and hours >= 0 else None
     if hub["events_lost"]:
-        others = f", the others {seconds(hours * 3600)}" if held else ""
+        others = f", the others {seconds(hours * 3600)}" if held and letters["open"] > hub["events_lost"] else ""
         lost = [f"partition {text_of(one['partition_id'])} before {text_of(one['before'])}" for one in hub["lost"]]
         held = Text(f"{counted(hub['events_lost'], 'event')} lost ({'; '.join(lost)}){others}", style=BAD)
     return {
