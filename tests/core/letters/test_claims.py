@@ -66,13 +66,6 @@ def test_a_claim_that_is_sent_again_gets_what_it_holds_already_and_no_more(
     assert numbers(store) == sorted(one.position.sequence_number for one in first[1:])
 
 
-def test_claims_get_no_more_than_they_ask_for_and_together_every_letter_once(store: Store) -> None:
-    keep_letters(store, dict.fromkeys(range(10), "a"))
-    got = [numbers(store, f"claim-{turn}", most=3) for turn in range(5)]
-    assert [len(one) for one in got] == [3, 3, 3, 1, 0]
-    assert sorted(number for one in got for number in one) == list(range(10))
-
-
 def test_letters_that_do_not_wait_or_are_of_another_stream_are_not_claimed(store: Store) -> None:
     for place, status in enumerate(("held", "resolved", "exhausted", "discarded")):
         keep_letters(store, {0: "a"}, str(place), status=status)
