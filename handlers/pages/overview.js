@@ -225,11 +225,12 @@ function stopOf(group, status, failing) {
   const left = one.reason in MANNER ? [] : [deadline(status, idsOf(group))];
   if (one.reason === "held") {
     const [ids, letters] = [idsOf(group), failing.filter((letter) => idsOf(group).includes(letter.partition_id))];
+    const isOne = letters.length === 1 && failing.length >= status.letters.exhausted;
     const of = status.partitions.filter((each) => ids.includes(each.partition_id));
-    return { ...said, go: letters.length === 1 ? [letterAt(letters[0]), "Show the letter"] : toLetters, facts: `${fact} It holds ${plural(sum(of, "held"), "event")}${of.every((each) => each.lag !== null) ? `, and ${count(sum(of, "lag"))} more wait in the hub` : ""}.`,
-      todo: [`Retry or discard ${letters.length === 1 ? "the letter that they wait for" : `the letters of ${where} that need you`}, and leave the held ones alone: then ${group.length === 1 ? "the partition goes" : "the partitions go"} on.`, ...left] };
+    return { ...said, go: isOne ? [letterAt(letters[0]), "Show the letter"] : toLetters, facts: `${fact} It holds ${plural(sum(of, "held"), "event")}${of.every((each) => each.lag !== null) ? `, and ${count(sum(of, "lag"))} more wait in the hub` : ""}.`,
+      todo: [`Retry or discard ${isOne ? "the letter that they wait for" : `the letters of ${where} that need you`}, and leave the held ones alone: then ${group.length === 1 ? "the partition goes" : "the partitions go"} on.`, ...left] };
   }
-  return { ...said, facts: `${fact} ${isQuoted(one) || !one.detail ? "" : `${capital(alikeIn(one))}.`}`.trim(), todo: [one.reason === "database" && status.partitions.some((each) => each.stops.length === 0) ? "Other partitions are written, so the database is up: look for a lock that somebody holds. The partition then goes on by itself." : todo, ...left] };
+  return { ...said, facts: `${fact} ${isQuoted(one) || !one.detail ? "" : `${capital(alikeIn(one))}.`}`.trim(), todo: [one.reason === "database" && status.partitions.some((each) => each.enqueued_at > firstOf(group)) ? "It writes other partitions, so it is up: look for a lock that somebody holds. Then the partition goes on by itself." : todo, ...left] };
 }
 
 /** Say when the hub drops the first event that waits in these partitions. */

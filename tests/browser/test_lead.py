@@ -57,7 +57,7 @@ def tell(
         one.update(numbers=numbers, accounted=accounted, written=accounted - letters - filtered - holds, held=holds)
         one.update(filtered=filtered, dead_lettered=letters, absent=0, open_gaps=0)
         one.update(first="0", checkpoint=f"{numbers - 1}", hub_end=f"{numbers - 1 + lag}", lag=lag)
-        one.update(lag_seconds=seconds, balanced=is_whole, stops=[])
+        one.update(lag_seconds=seconds, balanced=is_whole, stops=[], enqueued_at=before(body, int(seconds)))
     body.update({name: sum(one[name] for one in of) for name in OUTCOMES}, lag=sum(one["lag"] for one in of))
     body.update(ledger_balanced=missing < 0, stops=0, standing=[], hub_fault=None)
     body["letters"].update(waiting=0, retrying=0, held=held, exhausted=exhausted, open=exhausted + held, settled=32)
@@ -359,6 +359,7 @@ def test_trouble_comes_before_health_and_healthy_partitions_are_one_line_that_un
         page.set_viewport_size({"width": width, "height": HEIGHT})
         changed(page, in_trouble)
         assert page.locator(".words:text-is('15 other letters need you')").count() == 1
+        assert "It writes other partitions, so it is up" in str(page.locator(".lead").text_content())
         assert page.locator(".matter:has-text('Partition 9 stopped') a:text-is('Show the letter')").count() == 1
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme)
