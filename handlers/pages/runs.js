@@ -40,6 +40,8 @@ const stateOf = (run, found) => (run.quality?.fault ? "rows differ" : run.status
 const by = (name) => who(name).replace(/^a key holder$/, "an operator with the access key");
 const nameOf = (run) => run.job.replace(/^rows\./, "rows of ");
 const guided = (heading) => el("p", {}, el("a", { class: "guide", href: guideAt("runbook", heading), target: "_blank", rel: "noopener" }, `Runbook: ${heading}`));
+const LATE = { increment: "late", repair: "not repaired yet", backfill: "not there yet" };
+const lateOf = (run) => `The ${run.job.startsWith("rows.") ? "" : "sums of "}${nameOf(run)} are ${LATE[run.kind]}: run ${count(run.number)}`;
 const lead = (tone, when, words, ...more) => el("div", { class: `matter ${tone}` }, el("p", { class: "when" }, when), el("p", { class: "words" }, words), more);
 const detail = (...said) => el("p", { class: "detail" }, ...said);
 
@@ -50,7 +52,7 @@ function standing(found, seen, again) {
   const isUsed = works || found.runs.length > 0;
   const leads = [...wrong.map((run) => differs(run, works, () => placed(REPAIR, again))), now && now.attempt > 1 ? tryingAgain(now, seen) : null,
     ...failed(found).map((run) => ended(run, found, seen, again))].filter(Boolean);
-  const nextRun = now ? `run ${count(now.number)}, which is under way,` : without ? `the next run, at about ${nextAt(without)},` : "the next run";
+  const nextRun = now ? `run ${count(now.number)}, which is under way,` : without ? `the next run, at about ${nextAt(without)},` : "the next run, within minutes,";
   const next = !works || found.paused ? "" : `: ${nextRun} adds ${commits === 1 ? "it" : "them"}${wrong.length ? ", but brings no missing row back" : ""}`;
   return [...leads, card("Are the sums up to date?",
     found.paused ? el("p", { class: "fault", id: "paused" }, `Paused by ${by(found.paused.who)}: ${found.paused.reason}`) : null,
@@ -58,7 +60,7 @@ function standing(found, seen, again) {
     found.waiting ? el("p", { class: "quiet", id: "waiting" }, `Waiting for its run: ${found.waiting.kind} of ${daysOf(found.waiting)}, ordered by ${by(found.waiting.who)}: ${found.waiting.reason}`) : null,
     offers(found, again),
     quiet(`As of ${clock(Date.now())}. A sum adds up the rows of a window of time, such as 15 minutes. A run of a Spark job adds new commits, which are the batches of events that were written, and is seen whole or not at all.`),
-    found.history.length ? el("details", { open: !isNarrow() && Boolean(without && discardOf(without, found)) }, el("summary", {}, "What operators did here"), table("Orders about the aggregation", ORDERS, found.history)) : null)];
+    found.history.length ? el("details", { open: !isNarrow() && Boolean(without && discardOf(without, found)) }, el("summary", {}, "What operators did here"), table("Orders about the aggregation", ORDERS, found.history.map((one, index, all) => (one.move === "withdraw" ? { ...one, move: `withdraw the ${all.slice(index).find((order) => order.days)?.move ?? "order"}` } : one)))) : null)];
 }
 
 /** Say how many rows the tables have too few or too many, and how to mend that, step by step. */
@@ -67,7 +69,7 @@ function differs(run, works, repair) {
   const [ids, task] = [places.map((one) => one.partition.split("/")[1]), { rows: true, ...(places.length === 1 ? { partition_id: places[0].partition.split("/")[1] } : {}) }];
   const where = ids.length === 1 ? `partition\u00a0${ids[0]}` : plural(ids.length, "partition");
   return lead("bad", "Act tonight", `${sizeOf(run.quality)} in ${where}: do not rely on the sums of ${nameOf(run)}`,
-    detail(`Run ${count(run.number)} found this `, ago(run.closed_at ?? run.planned_at), `: ${run.quality.fault}. Most likely somebody changed rows by hand. The next runs do not mend it.`),
+    detail(`Run ${count(run.number)} found this `, ago(run.closed_at ?? run.planned_at), `: ${run.quality.fault}. Most likely somebody changed rows by hand. The next runs do not mend it. Steps 1 and 2 tell the days whose sums are wrong.`),
     el("ol", { id: "remedy" },
       el("li", {}, button(`Audit the rows of ${where}`, async () => { location.hash = taskAt(await open("audit", { ...task, reason: `rows differ in run ${run.number}` })); }, { class: "go" }),
         " finds the sequence numbers. It changes nothing."),
@@ -80,23 +82,24 @@ const sizeOf = ({ rows_difference: by }) => `${plural(Math.abs(by), "row")} ${by
 
 /** Return the failure of the attempt before the last one, if `seen` is this run with its failures; say it, and what ends such a cause. */
 const lastOf = (run, seen) => (seen?.run.run_id === run.run_id && seen.failures.find((one) => one.attempt < run.attempt)) || null;
-const failing = (last) => last && detail(el("span", { id: "failing" }, `Attempt ${count(last.attempt)} failed `, ago(last.at), `: ${last.why}${last.reason ? `. The Spark engine says: ${last.reason}` : ""}.`));
-const remedy = (cause) => (/no free node|capacity|vcores|quota/i.test(cause) ? "free nodes in the Spark pool: end other jobs, or add nodes" : "end this cause");
+const failing = (last) => last && detail(el("span", { id: "failing" }, `Attempt ${count(last.attempt)} failed `, ago(last.at), `: ${last.why}${last.reason ? `. The Spark engine said: ${last.reason}` : ""}.`));
+const remedy = (cause) => (/no free node|capacity|vcores|quota/i.test(cause) ? ["see that the Spark pool has free nodes: end other jobs, or add nodes", ". A job that waits for a node looks as if it hangs"] : ["end this cause", ""]);
 const nextAt = (run) => clock(Date.parse(run.closed_at) + REST_MS, false);
 
 function tryingAgain(run, seen, last = lastOf(run, seen)) {
-  return lead("warn", "Can wait until morning", `Run ${count(run.number)} of ${nameOf(run)} tries again: attempt ${count(run.attempt)} of ${ATTEMPTS} is under way`,
-    failing(last), detail(`There is nothing to do while this attempt runs: sums come late, and no row is lost. If it fails in the same way, ${remedy(last?.reason)}. After attempt ${ATTEMPTS} the run ends as failed, and the next run begins an hour later.`), guided("aggregation-failed"));
+  return lead("warn", "Can wait until morning", `${lateOf(run)} tries again, with attempt ${count(run.attempt)} of ${ATTEMPTS}`,
+    failing(last), detail(`There is nothing to do while this attempt runs, and no row is lost. If it fails in the same way, ${remedy(last?.reason)[0]}. After attempt ${ATTEMPTS} the run ends as failed, and the next run begins an hour later.`), guided("aggregation-failed"));
 }
 
-/** Say of a run without a result who discarded it or why it failed, what to do, and when the next one begins. */
+/** Say of a run without a result that sums are late, who discarded it or why it failed, what to do, and when the next one begins. */
 function ended(run, found, seen, again) {
   const [discard, last] = [discardOf(run, found), lastOf(run, seen)];
-  const next = found.paused ? ["The next run begins after the pause."] : [found.engine === "none" ? null : stepButton(again), ` begins the next run. By itself it begins at about ${nextAt(run)}, an hour after this one${discard && !last ? "" : ", and may fail in the same way"}.`];
-  return lead("warn", discard && !last ? "Nothing to do" : "Can wait until morning", `Run ${count(run.number)} of ${nameOf(run)} ${discard ? `was discarded by ${by(discard.by)}` : "failed: its attempts are used up"}`,
-    detail(discard ? ["It was discarded ", ago(discard.at), `. The reason given: ${discard.why}. A discard helps only a run that is too large for its engine.`] : `${capital(run.failure ?? "")}.`), discard && failing(last),
+  const next = found.paused ? ["The next run begins after the pause."] : [found.engine === "none" ? null : stepButton(again), ` begins the next run. By itself it begins at about ${nextAt(run)}, an hour after this one${discard ? "" : ", and may fail in the same way"}.`];
+  const ran = run.engine_job_id && discard ? `, whose job ${run.engine_job_id} had run for ${duration((Date.parse(discard.at) - Date.parse(run.submitted_at)) / 1000)}` : "";
+  return lead("warn", discard && !last ? "Nothing to do" : "Can wait until morning", `${lateOf(run)} ${discard ? "was discarded" : `failed after ${plural(run.attempt, "attempt")}`}`,
+    detail(discard ? [`${capital(by(discard.by))} discarded it `, ago(discard.at), `, in attempt ${count(run.attempt)}${ran}: “${discard.why}”.`] : `${capital(run.failure ?? "")}.`), discard && failing(last),
     detail(`No row is lost: its ${plural(commitsOf(run), "commit")} ${commitsOf(run) === 1 ? "waits" : "wait"} for the next run.`),
-    discard && !last ? detail(next) : el("ol", {}, el("li", {}, `First ${remedy(`${run.failure} ${last?.reason}`)}.`), el("li", {}, next)),
+    discard && !last ? detail(next) : el("ol", {}, el("li", {}, `${capital(remedy(`${run.failure} ${last?.reason}`).join(""))}.`), el("li", {}, next)),
     guided("aggregation-failed"));
 }
 
@@ -107,12 +110,12 @@ const stepButton = (again, look = { class: "go" }) => button("Take the next step
 /** Offer the orders that can work, with a sentence that says what a step does; without an engine there is no step. */
 function offers(found, again) {
   const [works, order, rests] = [found.engine !== "none", fitting(found), failed(found).length > 0];
+  const hasStep = works && (found.paused || !rests);
   return [el("div", { class: "row" },
-    works && (found.paused || !rests) ? stepButton(again, {}) : null,
     found.paused ? button("Resume", () => ordered(RESUME, "aggregations/resume", {}, again)) : works ? button("Pause", () => ordered(PAUSE, "aggregations/pause", {}, again)) : null,
     found.waiting ? button("Withdraw the order", () => ordered(WITHDRAW, "aggregations/withdraw", {}, again)) : null,
-    works && !found.waiting && !differing(found).length ? button(order.word, () => placed(order, again)) : null),
-  works ? el("p", { class: "quiet", id: "step-does" }, `The app takes a step every few minutes: it plans a run, submits its Spark job, asks for the result, or writes it. ${rests ? "After a run without a result it first waits an hour. " : ""}“Take the next step now” takes it at once.`)
+    works && !found.waiting && !differing(found).length ? button(order.word, () => placed(order, again)) : null, hasStep ? stepButton(again, {}) : null),
+  works ? el("p", { class: "quiet", id: "step-does" }, `The app takes a step every few minutes: it plans a run, submits its Spark job, asks for the result, or writes it. ${rests ? "After a run without a result it first waits an hour. " : ""}${hasStep ? "“Take the next step now” only saves these minutes." : ""}`)
     : el("p", { id: "no-engine" }, `No Spark engine is set (SPARK_ENGINE is none)${found.runs.length ? "; the runs below are from before, and the sums stay as they left them"
       : ". Events and rows need no engine. To have sums, name one in SPARK_ENGINE, and start the app again"}.`)];
 }
@@ -144,16 +147,17 @@ const ordered = (order, path, body, again, id = crypto.randomUUID()) => confirm(
   act: async (_, reason) => { await post(path, { order_id: id, ...body, reason }); return order.done; } }).then((done) => { if (done) again(); });
 
 function inspected({ run, failures: all, staged_at: stagedAt }, found, again) {
-  const [at, isOpen, isTold] = [`aggregations/runs/${encodeURIComponent(run.run_id)}`, OPEN.includes(run.status), discardOf(run, found)]; // the lead tells a discard
-  const [failures, isCancelled] = [all.filter((one) => !isTold || one.attempt < run.attempt), isOpen && run.engine_job_id && found.engine !== "none"];
+  const [at, isOpen] = [`aggregations/runs/${encodeURIComponent(run.run_id)}`, OPEN.includes(run.status)];
+  const now = { at: run.submitted_at ?? run.intent_at, attempt: run.attempt, why: "under way since then" };
+  const [attempts, isCancelled] = [table("Attempts of the run", FAILURES, isOpen && now.at ? [now, ...all] : all), isOpen && run.engine_job_id && found.engine !== "none"];
   const discard = (order, what, place) => button(order.word, () => ordered(order, `${at}/discard`, { what }, again), { class: `grave ${place}` });
   return card(`Run ${count(run.number)}`,
     el("p", {}, `${nameOf(run)} `, badge(stateOf(run, found)), isOpen ? ` attempt ${count(run.attempt)} of ${ATTEMPTS}` : ` after ${plural(run.attempt, "attempt")}`, stagedAt && isOpen ? [", with a staged result of ", ago(stagedAt)] : "",
       run.engine_job_id ? [`, ${isOpen ? "" : "last "}as job ${run.engine_job_id} of the Spark engine `, run.engine] : "", "."),
     run.quality ? qualityOf(run) : null,
-    failures.length ? table("Failures of the run", FAILURES, failures) : quiet("No attempt of this run failed."),
+    !all.length && !isOpen ? null : isOpen || !isNarrow() ? attempts : el("details", {}, el("summary", {}, "Its attempts"), attempts),
     isOpen ? quiet(isCancelled ? "Cancel the job when it hangs: this attempt ends, and the next one begins. " : "", stagedAt ? "Discard the result: the same, when the result is wrong. " : "",
-      "Discard the run: it ends without a result. Do so only when the run is too large for its engine.") : null,
+      "Discard the run: it ends without a result, and the next run is half as large. Do so only when the run is too large for its engine.") : null,
     isOpen ? el("div", { class: "row" },
       isCancelled ? button("Cancel the job", () => ordered(CANCEL, `${at}/cancel`, {}, again)) : null,
       stagedAt ? discard(DISCARD_RESULT, "result", "apart") : null, discard(DISCARD, "run", stagedAt ? "" : "apart")) : null);
@@ -163,13 +167,13 @@ function inspected({ run, failures: all, staged_at: stagedAt }, found, again) {
 const qualityOf = ({ quality: found }) => el("div", { id: "quality" },
   el("p", {}, `It added up ${plural(found.rows_read, "row")}${found.rows_elsewhere ? `, beside ${count(found.rows_elsewhere)} in other tables` : ""}${
     found.rows_removed ? ` and ${count(found.rows_removed)} that a replay removed since` : ""}. `, capital(against(found)), "."),
-  found.rows_late ? quiet(`${plural(found.rows_late, "row")} came after an earlier run had added up their time. The sums have them now.`) : null);
+  found.rows_late ? quiet(`${plural(found.rows_late, "row")} came late, long after the window of time that they belong to. The sums have them.`) : null);
 
 /** Compare the rows of a run with the ledger. */
 const against = (found) => (found.rows_ledger === null ? "not compared with the ledger, because some commits are purged" : found.fault ? sizeOf(found)
   : "the ledger counts the same rows");
 
-const resultOf = (run, found) => (run.quality ? capital(against(run.quality)) : discardOf(run, found) ? `No result: ${discardOf(run, found).why}`
+const resultOf = (run, found) => (run.quality ? capital(against(run.quality)) : discardOf(run, found) ? `Discarded: “${discardOf(run, found).why}”`
   : run.failure ? el("span", { class: "error" }, run.failure) : "–");
 
 const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"], ["What happened", (one) => one.why.replace(/unverified \(key holder\)/, "an operator with the access key"), "wide"], ["The engine says", (one) => one.reason ?? "–", "wide"], ["Log", (one) => (one.log || one.link ? [logOf(one), linkOf(one.link)] : ""), "wide"]];
