@@ -19,7 +19,7 @@ export async function ledger(place, left, partition = "", number = "") {
   place.append(el("h1", {}, "Ledger: what became of an event"),
     partition ? found : el("p", {}, "When somebody misses an event, or asks where a row comes from, look it up here. Looking changes nothing."),
     card("Find a number", form({ class: "row" }, go, field("Partition", id), field("Sequence number", digits),
-      el("button", { class: "main" }, "Show what became of it")),
+      el("button", { class: partition ? "" : "main" }, "Show what became of it")),
     quiet("A letter and a task name both, and your tables have them as partition_id and sequence_number.",
       partition ? [" Without them, ", el("a", { href: "#/ledger" }, "find the event by its key or time"), "."] : "")),
     partition ? "" : el("div", { class: "columns" }, byKey(), byTime()));
@@ -79,7 +79,7 @@ function parts(told) {
   return [
     card("Outcome", el("p", { class: "verdict", id: "outcome" }, `Event ${grouped(told.sequence_number)} of partition ${told.partition_id}`, badge(told.outcome)),
       el("p", {}, told.sentence), open ? el("span", { class: "error" }, messageOf(told.letter)) : null,
-      told.letter ? el("p", { class: "row" }, el("a", { class: "go", href: letterAt(told) }, open ? "Open its letter, to retry or discard it" : "Open its letter")) : null, el("p", { class: "row" }, step(-1), step(1))),
+      told.letter ? el("p", { class: "row" }, el("a", { class: open ? "go main" : "go", href: letterAt(told) }, open ? "Open its letter, to retry or discard it" : "Open its letter")) : null, el("p", { class: "row" }, step(-1), step(1))),
     card("Step by step", el("ol", { class: "attempts" }, steps(told).map(([at, ...said]) => el("li", {}, dated(at), ": ", said))),
       quiet(`The ledger of this partition goes from number ${grouped(told.first)} to ${grouped(told.checkpoint)}, the checkpoint: every number up to it has its outcome.`),
       told.range ? el("details", {}, el("summary", {}, "The commit in detail"), facts(range(told.range))) : null),

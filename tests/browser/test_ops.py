@@ -265,4 +265,4 @@ def test_the_explorer_tells_where_a_number_went_by_place_time_and_key_and_refuse
     page.fill("input[name=key]", "home-of-the-search")
     page.click("#find-key")
     page.locator("table[aria-label=Places] a").first.click()
-    page.wait_for_selector("#outcome")
+    page.wait_for_selector("main:not(:has(button.main)) a.go.main:text-is('Open its letter, to retry or discard it')")
