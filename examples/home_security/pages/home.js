@@ -149,7 +149,7 @@ function safety(home, at) {
   const most = now?.steps.at(-1).ppm.most;
   const newest = now ? `Newest reading of carbon monoxide: ${count(most)} ppm, ${at.moment(now.last_observed_at)}. From ${ALARMING_PPM} ppm on it is dangerous. ` : "";
   if (gas && most >= ALARMING_PPM) return matter("bad", `Carbon monoxide is dangerous now: ${count(most)} ppm.`, "safety", newest, DANGER);
-  if (gas) return matter("bad", `Carbon monoxide was dangerous: ${count(gas.ppm)} ppm${now ? `. ${ageOf(now.last_observed_at)} ago it was ${count(most)} ppm` : ""}.`, "safety", [`It was highest ${ageOf(gas.observed_at)} ago, on ${at.moment(gas.observed_at)}. ${newest}`], DANGER);
+  if (gas) return matter("bad", now ? `Carbon monoxide is below the dangerous level again: ${count(most)} ppm, ${ageOf(now.last_observed_at)} ago.` : "Carbon monoxide was dangerous.", "safety", [`It was highest, ${count(gas.ppm)} ppm, ${ageOf(gas.observed_at)} ago, on ${at.moment(gas.observed_at)}. ${newest}`], DANGER);
   if (recent.length) return matter("bad", `${plural(recent.length, "alert")} in the last day.`, "safety", `The newest: ${wordsOf(recent[0].kind)[2].toLowerCase()}, ${at.moment(recent[0].observed_at)}. `
     + "If nobody of the home caused it, do not go in alone: call the police.");
   return matter("good", `No alert in the last ${home.alerts.length ? "day" : "week"}.`, "safety", [newest || `The newest reading is of ${at.moment(newestAt(home))}. `, "There is nothing to do."], RELY);

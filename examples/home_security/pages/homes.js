@@ -15,7 +15,7 @@ export async function findHomes(place, prefix, cursor = "", before = []) {
     const page = await get("homes", { prefix, cursor, limit: PAGE });
     if (own !== asked) return;
     const homes = [...before, ...page.homes];
-    place.replaceChildren(...homes.length ? [quiet(`${page.next ? `The first ${plural(homes.length, "home")} by id.` : `${plural(homes.length, "home")}.`} Open one to see its alerts and readings, as its resident sees them.`),
+    place.replaceChildren(...homes.length ? [quiet(`${page.next ? `The first ${plural(homes.length, "home")} by id, and there are more.` : `${plural(homes.length, "home")}.`} Open one to see its alerts and readings, as its resident sees them.`),
       el("ul", { class: "tiles", "aria-label": "Homes" }, homes.map(link))]
       : prefix ? [quiet("No home id begins with this text.")] : [el("p", {}, "No home is registered yet: a home appears after its first registration event."),
         el("p", {}, el("a", { href: `${BASE}ops` }, "Overview"), " says whether events arrive.")],
