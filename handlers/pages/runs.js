@@ -40,8 +40,7 @@ const stateOf = (run, found) => (run.quality?.fault ? "rows differ" : run.status
 const by = (name) => who(name).replace(/^a key holder$/, "an operator with the access key");
 const nameOf = (run) => run.job.replace(/^rows\./, "rows of ");
 const guided = (heading) => el("p", {}, el("a", { class: "guide", href: guideAt("runbook", heading), target: "_blank", rel: "noopener" }, `Runbook: ${heading}`));
-const LATE = { increment: "late", repair: "not repaired yet", backfill: "not there yet" };
-const lateOf = (run) => `The ${run.job.startsWith("rows.") ? "" : "sums of "}${nameOf(run)} are ${LATE[run.kind]}: run ${count(run.number)}`;
+const lateOf = (run) => `The ${run.job.startsWith("rows.") ? "" : "sums of "}${nameOf(run)} are ${{ increment: "late", repair: "not repaired yet", backfill: "not there yet" }[run.kind]}: run ${count(run.number)}`;
 const lead = (tone, when, words, ...more) => el("div", { class: `matter ${tone}` }, el("p", { class: "when" }, when), el("p", { class: "words" }, words), more);
 const detail = (...said) => el("p", { class: "detail" }, ...said);
 
@@ -95,9 +94,8 @@ function tryingAgain(run, seen, last = lastOf(run, seen)) {
 function ended(run, found, seen, again) {
   const [discard, last] = [discardOf(run, found), lastOf(run, seen)];
   const next = found.paused ? ["The next run begins after the pause."] : [found.engine === "none" ? null : stepButton(again), ` begins the next run. By itself it begins at about ${nextAt(run)}, an hour after this one${discard ? "" : ", and may fail in the same way"}.`];
-  const ran = run.engine_job_id && discard ? `, whose job ${run.engine_job_id} had run for ${duration((Date.parse(discard.at) - Date.parse(run.submitted_at)) / 1000)}` : "";
   return lead("warn", discard && !last ? "Nothing to do" : "Can wait until morning", `${lateOf(run)} ${discard ? "was discarded" : `failed after ${plural(run.attempt, "attempt")}`}`,
-    detail(discard ? [`${capital(by(discard.by))} discarded it `, ago(discard.at), `, in attempt ${count(run.attempt)}${ran}: “${discard.why}”.`] : `${capital(run.failure ?? "")}.`), discard && failing(last),
+    detail(discard ? [`${capital(by(discard.by))} discarded it `, ago(discard.at), `, in attempt ${count(run.attempt)}${run.engine_job_id ? `, whose job ${run.engine_job_id} had run for ${duration((Date.parse(discard.at) - Date.parse(run.submitted_at)) / 1000)}` : ""}: “${discard.why}”.`] : `${capital(run.failure ?? "")}.`), discard && failing(last),
     detail(`No row is lost: its ${plural(commitsOf(run), "commit")} ${commitsOf(run) === 1 ? "waits" : "wait"} for the next run.`),
     discard && !last ? detail(next) : el("ol", {}, el("li", {}, `${capital(remedy(`${run.failure} ${last?.reason}`).join(""))}.`), el("li", {}, next)),
     guided("aggregation-failed"));
@@ -109,13 +107,12 @@ const stepButton = (again, look = { class: "go" }) => button("Take the next step
 
 /** Offer the orders that can work, with a sentence that says what a step does; without an engine there is no step. */
 function offers(found, again) {
-  const [works, order, rests] = [found.engine !== "none", fitting(found), failed(found).length > 0];
-  const hasStep = works && (found.paused || !rests);
+  const [works, order, rests] = [found.engine !== "none", fitting(found), failed(found).length > 0 && !found.paused]; // then the lead has the step
   return [el("div", { class: "row" },
     found.paused ? button("Resume", () => ordered(RESUME, "aggregations/resume", {}, again)) : works ? button("Pause", () => ordered(PAUSE, "aggregations/pause", {}, again)) : null,
     found.waiting ? button("Withdraw the order", () => ordered(WITHDRAW, "aggregations/withdraw", {}, again)) : null,
-    works && !found.waiting && !differing(found).length ? button(order.word, () => placed(order, again)) : null, hasStep ? stepButton(again, {}) : null),
-  works ? el("p", { class: "quiet", id: "step-does" }, `The app takes a step every few minutes: it plans a run, submits its Spark job, asks for the result, or writes it. ${rests ? "After a run without a result it first waits an hour. " : ""}${hasStep ? "“Take the next step now” only saves these minutes." : ""}`)
+    works && !found.waiting && !differing(found).length ? button(order.word, () => placed(order, again)) : null, works && !rests ? stepButton(again, {}) : null),
+  works ? el("p", { class: "quiet", id: "step-does" }, `The app takes a step every few minutes: it plans a run, submits its Spark job, asks for the result, or writes it. ${rests ? "After a run without a result it first waits an hour." : "“Take the next step now” only saves these minutes."}`)
     : el("p", { id: "no-engine" }, `No Spark engine is set (SPARK_ENGINE is none)${found.runs.length ? "; the runs below are from before, and the sums stay as they left them"
       : ". Events and rows need no engine. To have sums, name one in SPARK_ENGINE, and start the app again"}.`)];
 }
@@ -148,8 +145,7 @@ const ordered = (order, path, body, again, id = crypto.randomUUID()) => confirm(
 
 function inspected({ run, failures: all, staged_at: stagedAt }, found, again) {
   const [at, isOpen] = [`aggregations/runs/${encodeURIComponent(run.run_id)}`, OPEN.includes(run.status)];
-  const now = { at: run.submitted_at ?? run.intent_at, attempt: run.attempt, why: "under way since then" };
-  const [attempts, isCancelled] = [table("Attempts of the run", FAILURES, isOpen && now.at ? [now, ...all] : all), isOpen && run.engine_job_id && found.engine !== "none"];
+  const [attempts, isCancelled] = [table("Attempts of the run", FAILURES, isOpen ? [{ at: run.submitted_at ?? run.intent_at, attempt: run.attempt, why: "under way since then" }, ...all] : all), isOpen && run.engine_job_id && found.engine !== "none"];
   const discard = (order, what, place) => button(order.word, () => ordered(order, `${at}/discard`, { what }, again), { class: `grave ${place}` });
   return card(`Run ${count(run.number)}`,
     el("p", {}, `${nameOf(run)} `, badge(stateOf(run, found)), isOpen ? ` attempt ${count(run.attempt)} of ${ATTEMPTS}` : ` after ${plural(run.attempt, "attempt")}`, stagedAt && isOpen ? [", with a staged result of ", ago(stagedAt)] : "",
