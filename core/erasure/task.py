@@ -194,8 +194,8 @@ def erase_windows(
             until = "a repair of these days, which needs SPARK_ENGINE"
             notes.append(f"{of.name}: windows of {Days(*days)} may count the subjects until {until}")
         if days is not None and has_windows and lake is None:
-            left = "Name it in the setting LAKE, restart, and order this erasure again"
-            notes.append(f"to do: are copies of table {of.name} in a lake, where this app did not look? {left}")
+            left = "Name the lake in the setting LAKE, restart, and erase again"
+            notes.append(f"to do: if {of.name} is also kept in a lake, this app has not searched it. {left}")
     return (*notes, *_delete_windows(erased, lake, aggregates, store))
 
 

@@ -1,7 +1,7 @@
 // The letters: lists, causes, one letter, and the redrives that try them again.
 
 import { confirm, get, open, tried } from "./api.js";
-import { ago, badge, button, capital, card, causeAt, choice, CLASSES, classOf, count, dated, el, facts, fault, field, form, grouped, isNarrow, ledgerAt,
+import { ago, badge, button, capital, card, causeAt, choice, CLASSES, classOf, count, dated, duration, el, facts, fault, field, form, grouped, isNarrow, ledgerAt,
   letterAt, matter, messageOf, mono, pager, plural, positionOf, quiet, renew, table, taskAt, typeOf, wordOf } from "./dom.js";
 import { guideAt } from "./guides.js";
 import { tasksTable, vainOf } from "./tasks.js";
@@ -10,8 +10,7 @@ const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "d
 const NAMES = ["fingerprint", "status", "error_class", "partition_id", "partition_key", "failed_from", "failed_before"];
 const TRIES = ["retry", "replay"];
 export const KINDS = { retry: "tried", replay: "replayed", requeue: "made due", discard: "discarded", exhaust: "given up", free: "freed" };
-const [PAGE, SHORT_PAGE] = [50, 10]; // the short one on a narrow screen
-const [MOST_GROUPS, RECENT_MS] = [100, 600_000];
+const [PAGE, SHORT_PAGE, MOST_GROUPS] = [50, 10, 100]; // the short one on a narrow screen
 
 export async function letters(place, left, asked = "") {
   const read = asked ? null : await statusOrNull();
@@ -34,33 +33,43 @@ async function show([lead, totals], body, left, chosen, again, read = null) {
   if (left.aborted) return;
   const list = el("div", {});
   if (status) totals.replaceChildren(...totalsOf(status.letters, chosen));
-  if (status) lead.replaceChildren(leadOf(status.letters, groups, chosen));
-  body.replaceChildren(groupsCard(groups, chosen, by, again, tasks), list, redrivesCard(tasks.slice(0, LISTED), groups));
+  if (status) lead.replaceChildren(leadOf(status.letters, groups, chosen, hopeOf(status.transform_version, groups.filter((one) => one.open)), vainOf(tasks.filter((one) => isLike(one, chosen)))));
+  body.replaceChildren(groupsCard(groups, chosen, by, again, { tasks, runs: status?.transform_version }), list, redrivesCard(tasks.slice(0, LISTED), groups));
   if (groups.length) await pageOf(list, chosen, again, status?.hub_forgets.lost);
 }
 
+/** Say whether a retry can help letters that failed like the newest of these groups: the app may run another version since. */
+function hopeOf(runs, groups, isOne = groups.length === 1 && groups[0].open === 1) {
+  const [failed, they] = [new Set(groups.map((one) => one.sample.transform_version)), isOne ? "it" : "they"];
+  const [isPoison, others] = [groups.every((one) => one.sample.error_class === "poison"), [...failed].filter((one) => one !== runs)];
+  if (!runs || !failed.size) return "";
+  if (others.length) return `The app now runs version ${runs}; ${failed.has(runs) ? "some of them" : they} failed with ${others.join(" and ")}: a retry may help.`;
+  return `The app still runs version ${runs}, with which ${they} failed: ${isPoison ? `${they} fail${isOne ? "s" : ""} again.` : `${they} will fail again unless what ${isOne ? "it needs" : "they need"} was repaired.`}`;
+}
+
 /** Say in a sentence what the open letters need. */
-function leadOf({ open, exhausted }, groups, { status, partition_id: id, ...others }) {
+function leadOf({ open, exhausted }, groups, { status, partition_id: id, ...others }, hope, vain) {
   const ofOpen = groups.filter((one) => one.open);
   const need = exhausted ? `${plural(exhausted, "letter")} ${exhausted === 1 ? "needs" : "need"} you` : "No letter needs you";
   const where = Object.keys(others).length ? " of the filter below" : id ? ` in partition ${id}` : "";
   const here = where && exhausted ? `${plural(ofOpen.reduce((sum, one) => sum + one.open, 0), "open letter")}${where}` : "";
-  const last = ofOpen.map((one) => one.last_failed_at).sort().at(-1);
+  const [first, last] = [ofOpen.map((one) => one.first_failed_at).sort()[0], ofOpen.map((one) => one.last_failed_at).sort().at(-1)];
+  const within = first < last && ofOpen.every((one) => one.open === one.letters) ? ` They failed within ${duration((Date.parse(last) - Date.parse(first)) / 1000)}, the newest ` : " The newest one here failed ";
   const isPoison = ofOpen.length > 0 && ofOpen.every((one) => one.sample.error_class === "poison");
-  return matter(exhausted ? "warn" : "good", here || need, [here ? `In all, ${need}. ` : "", "A letter is an event that could not be written; events after it go on.", last ? [" The newest one here failed ", ago(last), exhausted && Date.now() - Date.parse(last) < RECENT_MS ? ": more may come." : "."] : "", exhausted
-    ? [isPoison ? el("span", { id: "all-poison" }, " Your transform (the code that turns events into rows) rejects them: a retry helps only after a developer has deployed a corrected one. Discard only what you can do without. ")
-      : " The app does not try them again by itself: mend the cause, then retry. ", el("a", { class: "guide", href: guideAt("runbook", "letters-open"), target: "_blank", rel: "noopener" }, "Runbook: letters-open")]
-    : open ? ` The app tries the ${count(open)} open ones again by itself.` : " No letter is open."], exhausted ? "Can wait until morning" : null);
+  return matter(exhausted ? "warn" : "good", here || need, [here ? `In all, ${need}. ` : "", "A letter is an event that could not be written; events after it go on.", last ? [within, ago(last), ". "] : " ", exhausted
+    ? [isPoison ? el("span", { id: "all-poison" }, "Your transform (the code that turns events into rows) rejects them as poison (faulty events). ", hope, hope.includes(" now ") ? "" : " A retry helps only after a developer has deployed a corrected one.", " Discard only what you can do without. ")
+      : `The app does not try them again by itself: mend the cause, then retry. ${hope} `, vain ? `The newest ${vain === 1 ? "retry" : `${count(vain)} retries`} did not help. ` : "", el("a", { class: "guide", href: guideAt("runbook", "letters-open"), target: "_blank", rel: "noopener" }, "Runbook: letters-open")]
+    : open ? `The app tries the ${count(open)} open ones again by itself.` : "No letter is open."], exhausted ? "Can wait until morning" : null);
 }
 
 /** Return the number of letters of each status, which filter by it, and the words that explain them. */
 function totalsOf(found, { status = "", ...others }) {
   const link = ([name, word, number]) => el("a", { href: `${ALL}${name}`, class: name === "exhausted" && number ? "total warn" : "total",
-    "aria-current": name === status && !Object.keys(others).length ? "true" : null }, number === undefined ? null : el("b", {}, count(number)), ` ${word}`);
-  const states = Object.keys(STATES).filter((name) => !isNarrow() || found[name] || name === status);
+    "aria-current": name === status && !Object.keys(others).length ? "true" : null }, el("b", {}, count(number)), ` ${word}`);
+  const states = Object.keys(STATES).filter((name) => found[name] || name === status);
   const explained = Object.entries(STATES).filter(([name]) => found[name]).map(([name, words]) => `${capital(name)}: ${words}. `);
   return [...[["", "letters", found.open + found.settled], ["exhausted", "need you", found.exhausted], ...states.map((name) => [name, name, found[name]])].map(link),
-    ...(!isNarrow() ? [el("span", {}, el("b", {}, count(found.settled)), " settled:", ["resolved", "discarded"].map((name) => [" ", el("a", { href: `${ALL}${name}`, "aria-current": name === status ? "true" : null }, `see the ${name}`)]))] : []),
+    found.settled ? el("span", {}, el("b", {}, count(found.settled)), " settled:", ["resolved", "discarded"].map((name, at) => [at ? " · " : " ", el("a", { href: `${ALL}${name}`, "aria-current": name === status ? "true" : null }, `see the ${name}`)])) : "",
     found.settled && !isNarrow() ? quiet(explained, "Resolved: written since. Discarded: given up by an operator.") : explained.length ? quiet(explained) : ""];
 }
 
@@ -98,7 +107,7 @@ const valuesOf = (one) => (one.variants > 1 ? el("span", { class: "quiet values"
     : `… stands for one of ${count(one.variants)} values, such as ${one.examples.join(", ")}`) : null);
 
 /** Show the causes with open letters first; those whose letters are all settled are one line, which unfolds. */
-function groupsCard(groups, chosen, by, again, tasks) {
+function groupsCard(groups, chosen, by, again, known) {
   const within = (group) => ({ ...chosen, fingerprint: group.fingerprint });
   const cause = (one) => [el("a", { class: "error", href: `#/letters?${new URLSearchParams(within(one))}` }, saidBy(one, by)), valuesOf(one), kindOf(one.sample)];
   const columns = [[by === "value" ? "Value" : "Cause", cause, "wide bare"], ["Open letters", (one) => count(one.open), "amount"],
@@ -115,7 +124,7 @@ function groupsCard(groups, chosen, by, again, tasks) {
   return card(by === "value" ? "By value of the message" : "By cause", groups.length ? null : none,
     open.length && !canRetry ? el("p", { class: "quiet", id: "no-retry" }, "No letter here can be retried: each is being "
       + "retried now, or is held until the letter that it waits for is settled.") : null,
-    open.length > 0 && chosen.status !== "held" ? moveAll(chosen, groups, again, canRetry, tasks) : null,
+    open.length > 0 && chosen.status !== "held" ? moveAll(chosen, groups, again, canRetry, known) : null,
     open.length ? [trouble, table("Letters by cause", [...columns, moves], open)] : null, settled.length ? el("details", { id: "settled", open: open.length === 0 },
       el("summary", {}, plural(settled.length, "settled cause")), table("Settled causes", columns, settled)) : null);
 }
@@ -128,7 +137,7 @@ const kindOf = (one) => el("span", { class: "kinds" }, [typeOf(one)].filter((nam
   .map((name) => el("span", { class: "badge type" }, name)), " ", badge(classOf(one)), one.error_at ? mono(one.error_at) : null);
 
 const moveButtons = (moves, ask) => el("span", { class: "row moves" }, moves.map((move) => moveButton(move, ask)));
-const moveButton = (move, ask) => button(`${MOVES[move].word} …`, () => ask(move), look(move));
+const moveButton = (move, ask, more = look(move)) => button(`${MOVES[move].word} …`, () => ask(move), more);
 
 /** A grave move looks grave, and stands apart from the others. */
 const look = (move, more = {}) => ({ class: MOVES[move].grave ? "grave apart" : null, ...more });
@@ -153,12 +162,12 @@ async function pageOf(list, chosen, again, lost, cursor = "", before = []) {
     tell(actions, boxes, again);
   });
   const isShown = !isNarrow() || cursor || before.length || Object.keys(chosen).some((name) => name !== "status");
-  list.replaceChildren(card("One by one", el("details", { open: isShown }, el("summary", {}, `${cursor ? "Older ones: " : page.next ? "The newest " : "All "}${plural(page.letters.length, "letter")}`),
+  list.replaceChildren(card("One by one", el("details", { open: isShown }, el("summary", {}, `${cursor ? "Older ones: " : page.next ? "The newest " : "All "}${plural(page.letters.length, "letter")}${aboutOf(chosen).where}`),
     el("div", { class: "row" }, every, actions), table("Letters", columns, page.letters),
     pager(["Newer", "Older"], { cursor, before }, page.next, (...to) => pageOf(list, chosen, again, lost, ...to)))));
 }
 
-const LOST = "The hub has dropped the event, and no copy of it is stored: no retry can help. Take the event from Capture or from its publisher, then discard this letter.";
+const LOST = "The hub has dropped the event, and no copy of it is stored: no retry can help. Take the event from Event Hubs Capture (the hub's copy in a storage account) or from its publisher. Discard this letter after you have recovered the event, or if you can do without it.";
 
 /** Return true for an open letter whose event is lost: its number is before those that the hub still has. */
 const isLost = (one, lost = []) => !one.body_kept && OPEN.includes(one.status) && lost.some(({ partition_id: id, kind, before }) =>
@@ -181,7 +190,9 @@ export async function letter(place, left, partition, number) {
   const whole = await get(path);
   const draw = (gone) => { if (!left.aborted) place.replaceChildren(...parts(whole, gone, path, () => letter(place, left, partition, number))); };
   draw(false); // a status may take long
-  if (!whole.letter.body_kept && isLost(whole.letter, (await statusOrNull())?.hub_forgets.lost)) draw(true);
+  const status = OPEN.includes(whole.letter.status) ? await statusOrNull() : null;
+  if (isLost(whole.letter, status?.hub_forgets.lost)) draw(true);
+  else if (whole.letter.status === "exhausted") place.querySelector(".matter .detail")?.append(hopeOf(status?.transform_version, [{ sample: whole.letter, open: 1 }]));
 }
 
 function parts(whole, gone, path, again) {
@@ -189,24 +200,22 @@ function parts(whole, gone, path, again) {
   const alone = `first=${one.sequence_number}&last=${one.sequence_number}`;
   const ask = (move) => order(move, { letters: named([one]) }, 1, again);
   const allowed = Object.keys(MOVES).filter((move) => MOVES[move].from.includes(one.status));
-  return [el("div", { class: "title" }, el("h1", {}, `Letter ${positionOf(one)} `, badge(one.status), one.erased_by ? [" ", badge("erased")] : null)),
+  const properties = ["properties", "system_properties"].filter((name) => Object.keys(whole[name] ?? {}).length);
+  return [el("div", { class: "title" }, el("h1", {}, `Letter of partition ${one.partition_id}, number ${grouped(one.sequence_number)} `, gone ? el("span", { class: "badge bad" }, "lost") : badge(one.status), one.erased_by ? [" ", badge("erased")] : null)),
     matter(gone ? "bad" : one.status === "exhausted" ? "warn" : one.status === "resolved" ? "good" : "", gone ? "The event of this letter is lost" : `${FAILED[one.error_class]}${one.error_at ? ` (at ${one.error_at})` : ""}`,
-      [el("span", { class: "error" }, messageOf(one)), gone ? LOST : capital(`${NEXT[one.status](one)}.`)]),
-    el("div", { class: "row actions" }, gone ? null : el("a", { class: "go", href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Try a dry run first"), allowed.includes("retry") && !gone ? moveButton("retry", ask) : null,
-      el("a", { href: ledgerAt(one) }, "Its place in the ledger")), el("div", { class: "columns" }, card("Why", el("pre", {}, messageOf(one)), facts([
-        ["Type", mono(typeOf(one))], ["Class", badge(classOf(one))], ["Raised at", one.error_at === null ? null : mono(one.error_at)],
+      [el("span", { class: "error" }, messageOf(one)), gone ? LOST : NEXT[one.status](one)], gone ? "Act tonight" : one.status === "exhausted" ? "Can wait until morning" : null),
+    el("div", { class: "row actions" }, gone ? moveButton("discard", ask, { class: "grave" }) : el("a", { class: "go", href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Try a dry run first"), allowed.includes("retry") && !gone ? moveButton("retry", ask) : null,
+      el("a", { href: ledgerAt(one) }, "Its place in the ledger")), el("div", { class: "columns" }, card("Why", facts([
+        ["Type", mono(typeOf(one))], ["Class", [badge(classOf(one)), " ", el("span", { class: "quiet" }, FAILED[one.error_class])]], ["Raised at", one.error_at === null ? null : mono(one.error_at)],
         ["Cause", el("a", { href: causeAt(causeOf(one.fingerprint)), title: causeOf(one.fingerprint) }, "all letters of this cause")],
         ["Transform", one.transform_version], ["Failed", dated(one.failed_at)], ["Attempts", attemptsOf(one, whole.history ?? [])],
-        one.held_behind === null ? null : ["Waits for", el("a", {
-          href: letterAt({ ...one, sequence_number: one.held_behind }) },
-        `${one.partition_id} / ${grouped(one.held_behind)}`)], one.due_at ? ["Due", dated(one.due_at)] : null,
+        one.held_behind === null ? null : ["Waits for", el("a", { href: letterAt({ ...one, sequence_number: one.held_behind }) }, `${one.partition_id} / ${grouped(one.held_behind)}`)], one.due_at ? ["Due", dated(one.due_at)] : null,
         one.settled_at ? ["Settled", dated(one.settled_at)] : null, one.settled_why ? ["because", one.settled_why] : null])),
       card("Event", facts([["Partition", one.partition_id], ["Sequence number", grouped(one.sequence_number)], ["Enqueued", dated(one.enqueued_at)],
-        ["Offset", mono(whole.offset)], ["Partition key", keyOf(one)]]), el("h3", {}, "Properties"), whole.properties === null ? quiet("The properties are hidden.")
-        : el("pre", {}, JSON.stringify(whole.properties, null, 2)), Object.keys(whole.system_properties ?? {}).length === 0 ? null : el("h3", {}, "System properties"),
-      Object.keys(whole.system_properties ?? {}).length === 0 ? null : el("pre", {}, JSON.stringify(whole.system_properties, null, 2)))), bodyCard(one, path),
+        ["Offset", mono(whole.offset)], keyOf(one) === "–" ? null : ["Partition key", keyOf(one)]]), whole.properties === null ? quiet("The properties are hidden.") : null,
+      properties.map((name) => [el("h3", {}, capital(name.replace("_", " "))), el("pre", {}, JSON.stringify(whole[name], null, 2))]))), bodyCard(one, path, gone),
     historyCard(whole.history ?? []),
-    allowed.includes("discard") ? card("Discard it", quiet("Only when you can do without this event. This is for good: no retry takes it up again."), moveButton("discard", ask)) : null,
+    allowed.includes("discard") && !gone ? card("Discard it", quiet("Only when you can do without this event. This is for good: no retry takes it up again."), moveButton("discard", ask)) : null,
   ].filter(Boolean);
 }
 
@@ -216,10 +225,10 @@ const FAILED = { poison: "The transform says that this event is at fault", unkno
 
 /** What happens to a letter next, and what an operator can do, by its status. */
 const NEXT = {
-  exhausted: (one) => `it is not tried again by itself. ${one.error_class === "poison" ? "Deploy a corrected transform" : "Mend the cause"}, then retry it; or discard it, at the end of this page`,
-  waiting: () => "the app tries it again by itself when it is due: you need do nothing", retrying: () => "the app is trying it again now",
-  held: () => "it was not tried yet, because it waits for an earlier letter of its partition key. Settle that letter first",
-  resolved: () => "a later try succeeded: nothing is left to do", discarded: () => "an operator gave it up for good: nothing is left to do",
+  exhausted: (one) => [`It is not tried again by itself. ${one.error_class === "poison" ? "Have a developer deploy a corrected transform" : "Mend the cause"}, then retry it; or `, el("a", { href: location.hash, onclick: (event) => { event.preventDefault(); document.querySelector("[aria-label^=Discard] button").focus(); } }, "discard it, at the end of this page"), ". "],
+  waiting: () => "The app tries it again by itself when it is due: you need do nothing.", retrying: () => "The app is trying it again now.",
+  held: () => "It was not tried yet, because it waits for an earlier letter of its partition key. Settle that letter first.",
+  resolved: () => "A later try succeeded: nothing is left to do.", discarded: () => "An operator gave it up for good: nothing is left to do.",
 };
 
 /** Say how many attempts count towards the limit, as everywhere, and how many the history shows when it shows more. */
@@ -229,7 +238,8 @@ function attemptsOf(one, history) {
   return `${count(one.attempts)}${shown > one.attempts ? `; the history below has ${count(shown)}` : ""}`;
 }
 
-function bodyCard(one, path) {
+function bodyCard(one, path, gone) {
+  if (gone) return card("Body", quiet(`The body is gone with the event (it had ${plural(one.body_bytes, "byte")}).`));
   if (one.erased_by) return card("Body", el("p", { id: "erased" }, "An ", el("a", { href: taskAt({ task_id: one.erased_by }) }, "erasure"),
     " blanked this letter. Its body is not shown again, although the hub may still have it."));
   const shown = el("div", { "aria-live": "polite" });
@@ -305,11 +315,11 @@ const redrivesCard = (tasks, groups) => (tasks.length ? card("Retries and discar
   el("summary", {}, `The last ${tasks.length === 1 ? "one" : count(tasks.length)}, of any letters`), tasksTable("Redrives", tasks, groups))) : "");
 
 /** Offer to move all letters of a filter, after a preview. */
-function moveAll(chosen, groups, again, canRetry, tasks) {
+function moveAll(chosen, groups, again, canRetry, known) {
   const preview = el("div", { "aria-live": "polite" });
   const see = (move) => tried(preview, async () => {
     const found = await get("dead-letters/preview", { ...chosen, move });
-    renew(preview, previewed(found, move, chosen, groups, again, tasks));
+    renew(preview, previewed(found, move, chosen, groups, again, known));
     preview.scrollIntoView({ block: "nearest" });
   });
   const moves = Object.entries(MOVES).filter(([move]) => move !== "retry" || canRetry);
@@ -323,7 +333,7 @@ const isLike = ({ filter, letters }, chosen) => (filter ? ["partition_id", "fing
   : !chosen.fingerprint && (!chosen.partition_id || letters.some((one) => one.partition_id === chosen.partition_id)));
 
 /** Show what would be moved, and the button that asks why. Before a retry, say how the last ones ended. */
-function previewed(found, move, chosen, groups, again, tasks) {
+function previewed(found, move, chosen, groups, again, { tasks, runs }) {
   const { word, grave, text, title } = MOVES[move];
   const messages = new Map(groups.map((one) => [one.fingerprint, saidBy(one, "cause")]));
   const nameOf = (one) => messages.get(one.fingerprint) ?? `${typeOf(one)} (${one.fingerprint})`;
@@ -331,15 +341,14 @@ function previewed(found, move, chosen, groups, again, tasks) {
   const columns = [["Cause", (one) => el("a", { class: "error", href: causeAt(one.fingerprint) }, nameOf(one)), "wide"], ["Class", (one) => badge(classOf(one))], ["Letters", (one) => count(one.letters), "amount"]];
   if (!found.count) return el("p", { id: "preview" }, "No letter of the filter can be moved.");
   const about = () => aboutOf(chosen, found.causes.length === 1 ? nameOf(found.causes[0]) : ""); // each place has its own elements
-  const [vain, version] = [vainOf(tasks.filter((one) => isLike(one, chosen))), groups.length === 1 ? groups[0].sample.transform_version : ""];
-  const isPoison = found.causes.every((one) => one.error_class === "poison");
-  const needs = `They fail again unless ${isPoison ? `a corrected transform has been deployed since${version ? ` (they failed with its version ${version})` : ""}` : "their cause has been mended since"}.`;
-  const warned = () => (move === "retry" && (vain || isPoison) ? el("p", { class: "warned" }, vain ? `The last ${vain === 1 ? "retry" : `${count(vain)} retries`} of letters like these did not help. ` : "", needs) : null);
+  const vain = vainOf(tasks.filter((one) => isLike(one, chosen)));
+  const needs = hopeOf(runs, [...groups.filter((one) => one.open), ...found.sample.map((sample) => ({ sample }))], found.count === 1) || "They fail again unless their cause has been mended since.";
+  const isVain = needs.endsWith(" again.");
+  const warned = () => (move === "retry" ? el("p", { class: vain || isVain ? "warned" : null }, vain ? `The last ${vain === 1 ? "retry" : `${count(vain)} retries`} of letters like these did not help. ` : "", needs) : null);
   const look = () => { Object.assign(document.querySelector("[aria-label='One by one'] details"), { open: true }).scrollIntoView(); };
-  return el("div", { id: "preview", class: grave ? "matter ends" : "matter" }, el("p", { class: "words" }, title(found.count, about().where)),
-    el("p", {}, "Nothing has happened yet: this is a preview."), about().cause, warned(), text(found.count),
-    quiet(`Next you ${grave ? `type ${count(found.count)} to confirm, and ` : ""}give a reason. Letters that fail from now on are left alone.`),
+  return el("div", { id: "preview", class: grave ? "matter ends" : "matter" }, el("p", { class: "words" }, title(found.count, about().where)), about().cause, warned(), text(found.count),
+    quiet(`Nothing has happened yet: this is a preview. Next you ${grave ? `type ${count(found.count)} to confirm, and ` : ""}give a reason. Letters that fail from now on are left alone.`),
     el("div", { class: "row" }, button(`${word} ${plural(found.count, "letter")} …`, () => order(move, asPreviewed(chosen, found), found.count, again, rate, about(), warned()),
-      { class: grave ? "grave" : warned() ? null : "main", id: "redrive-start" }), button("Look at the letters first", look), button("Close the preview", () => document.getElementById("preview").remove())),
+      { class: grave ? "grave" : vain || isVain ? null : "main", id: "redrive-start" }), button("Close the preview", () => document.getElementById("preview").remove()), button("Look at the letters first", look, { class: "plain" })),
     found.causes.length > 1 ? table("Causes of the letters", columns, found.causes) : null);
 }

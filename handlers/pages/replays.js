@@ -68,7 +68,7 @@ export const replay = {
   title: (found) => (found.dry_run ? "Dry run" : found.ended_at ? "Result" : "Replay"),
   says,
   done: (found) => `${count(found.done)} of ${plural(found.total, "event")}`,
-  status: (found) => (found.status === "done" && !found.dry_run && found.counts.dead_lettered ? `done, ${count(found.counts.dead_lettered)} fail` : found.status),
+  status: (found) => (found.status === "done" && !found.dry_run && found.counts.dead_lettered ? found.counts.letters_added ? `done, ${plural(found.counts.letters_added, "new letter")}` : `done; ${plural(found.counts.dead_lettered, "letter")} as before` : found.status),
   result: (found) => (found.status !== "done" ? `stopped after ${replay.done(found)}` : found.dry_run ? `${plural(found.counts.events, "event")}: ${found.counts.events_changed ? `${count(found.counts.events_changed)} would change` : "would change nothing"}` : replayed(found.counts)),
   facts: (found) => [outcomes(found.counts), effects(found), ...(found.keys ? [byKey(found)] : []), [["Transform", found.transform_version],
       ...found.partitions.filter((one) => one.transform_versions.length > 1)
@@ -89,7 +89,7 @@ export const replay = {
 };
 
 /** Say which events give no rows, and lead to their letters. */
-const failing = ({ counts: { dead_lettered: failed, letters_added: added }, partitions, dry_run: isDry }) => (failed ? el("p", { id: "failing" }, `${plural(failed, "event")} of the range ${added ? "" : "still "}cannot be written. `,
+const failing = ({ counts: { dead_lettered: failed, letters_added: added, events_changed: changed }, partitions, dry_run: isDry }) => (failed ? el("p", { id: "failing" }, `${added || !changed ? plural(failed, "event") : plural(failed, "other event")} of the range ${added ? "" : "still "}cannot be written. `,
   added ? `${count(added)} ${isDry ? "would be" : added === 1 ? "is" : "are"} newly a letter: look at the transform. ` : `${failed === 1 ? "It was a letter" : "They were letters"} before: nothing new is wrong. `,
   el("a", { href: partitions.length === 1 ? `#/letters?partition_id=${encodeURIComponent(partitions[0].partition_id)}` : "#/letters" }, "See the letters")) : null);
 
@@ -102,12 +102,13 @@ function scopeOf({ partitions, keys }) {
 
 const LETTERS = { letters_resolved: ["letter", "resolved"], letters_added: ["letter", "added"] };
 const WOULD = { rows_added: ["row", "added"], rows_changed: ["row", "changed"], rows_removed: ["row", "removed"], ...LETTERS };
-const replayed = ({ events, dead_lettered: failed }) => `${failed ? `${count(events - failed)} of ` : ""}${plural(events, "event")} replayed${failed ? `, ${count(failed)} fail` : ""}`;
+const replayed = ({ events, dead_lettered: failed }) => `${failed ? `${count(events - failed)} of ` : ""}${plural(events, "event")} replayed`;
 
 /** Say in a sentence what a replay that is over has changed, or a dry run would change. */
 function says(found) {
   const { counts, dry_run: isDry, status } = found;
-  const rows = isDry || !(counts.rows_written || counts.rows_retracted) ? [] : [`${plural(counts.rows_written, "row")} written in place of ${count(counts.rows_retracted)}`];
+  const more = counts.rows_written - counts.rows_retracted;
+  const rows = isDry || !(counts.rows_written || counts.rows_retracted) ? [] : [`${plural(counts.rows_retracted, "row")} replaced by ${count(counts.rows_written)}${more ? ` (${count(Math.abs(more))} ${more > 0 ? "more" : "fewer"})` : ""}`];
   const done = [...rows, ...Object.entries(isDry ? WOULD : LETTERS).filter(([name]) => counts[name]).map(([name, [noun, word]]) => `${plural(counts[name], noun)} ${word}`)];
   const said = isDry ? `${done.length ? count(counts.events_changed) : "none"} of ${plural(counts.events, "event")} would change` : replayed(counts);
   const gone = counts.gone ? ` ${plural(counts.gone, "number")} left out: neither the hub nor a letter has the event.` : "";

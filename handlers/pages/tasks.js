@@ -16,10 +16,10 @@ function chosenOf(found) {
 }
 
 /** Say in a list, in few words, which letters were chosen; the groups of letters know the message of a cause. */
-function whichOf({ filter, total }, groups = []) {
+function whichOf({ filter, total, letters }, groups = []) {
   const found = groups.find((one) => one.fingerprint === filter?.fingerprint);
   const cause = found ? `cause: ${messageOf(found.sample, found.template ?? undefined)}` : filter?.fingerprint ? "one cause" : "";
-  return filter === null ? plural(total, "chosen letter") : [filter.partition_id ? `partition ${filter.partition_id}` : "", cause].filter(Boolean).join(", ") || "all letters";
+  return filter === null ? total < 4 && letters?.length === total ? `letter${total === 1 ? "" : "s"} ${letters.map(positionOf).join(", ")}` : plural(total, "chosen letter") : [filter.partition_id ? `partition ${filter.partition_id}` : "", cause].filter(Boolean).join(", ") || "all letters";
 }
 
 /** Count the newest retries that did not help, up to one that did, or is not over. */
@@ -50,8 +50,13 @@ const redrive = {
   goesOn: isTrying, notes: adviceOf, stays: "the letters that it moved stay moved",
   title: (found) => capital(found.move), name: (found) => `${capital(found.move)} of letters`, which: whichOf,
   done: (found) => `${count(found.done)} of ${plural(found.total, "letter")}`, says: movedWords,
-  facts: (found) => [[[found.move === "discard" ? "Discarded" : "Tried again", count(found.moved)], ["Changed meanwhile, left alone", count(found.unmoved)], ["Which letters", chosenOf(found)],
-    ["Letters per second, at most", found.per_second === null ? "no limit" : count(found.per_second)]]],
+  facts: (found) => [[[found.move === "discard" ? "Discarded" : "Tried again", plural(found.moved, "letter")], found.unmoved ? ["Changed meanwhile, left alone", plural(found.unmoved, "letter")] : null, ["Which letters", chosenOf(found)],
+    found.per_second === null ? null : ["Letters per second, at most", count(found.per_second)]]],
+  follow: async (place, found, shown) => {
+    if (!found.outcome?.failed_again || shown.causes) return;
+    shown.causes = (await get("dead-letters/groups", { ...(found.filter ?? { partition_id: found.letters[0].partition_id }), status: "exhausted", limit: 3 })).groups;
+    renew(place, shown.causes.length ? card("Why they fail", shown.causes.map((one) => el("p", {}, el("a", { class: "error", href: causeAt(one.fingerprint) }, messageOf(one.sample, one.template ?? undefined))))) : null);
+  },
 };
 
 /** Offer a dry run. */
@@ -87,7 +92,7 @@ const purge = {
   notes: (found) => (found.dry_run && found.status === "done" ? quiet(found.rows ? ["To delete them for good, run ", mono("bin/hubledger purge start --for-real"), " in a checkout of the app's code."]
     : "Nothing is left to do: a purge now would delete nothing. Below stands after how many days a row is old enough.") : null),
   done: (found) => (ENDED.includes(found.status) ? !found.rows ? `No row ${found.dry_run ? "is old enough to be deleted" : "was old enough"}` : `${plural(found.rows, "row")} ${found.dry_run ? "old enough to be deleted" : "deleted"}`
-    : `${counted(found)} parts of tables, ${plural(found.rows, "row")} ${found.dry_run ? "counted" : "deleted"} so far`),
+    : `${counted(found)} steps, ${plural(found.rows, "row")} ${found.dry_run ? "counted" : "deleted"} so far`),
 };
 
 // The last dry run of this tab: the form is filled with it when the operator comes back. The erasure forgets it.
@@ -118,12 +123,13 @@ function erasuresCard(isAsked) {
   [names.value, reason.value] = [lastCount().names, lastCount().reason];
   names.addEventListener("input", check);
   check();
-  if (lastCount().task) get(`tasks/${lastCount().task}`).then((found) => { if (found.status === "done") erase.textContent = `Erase ${erasure.done(found).replace(" found", "")} for good\u00a0…`; said.append(el("p", {}, found.status === "done" ? el("b", {}, `${erasure.done(found)} of ${whose()}`) : `The count is ${found.status}`, ", counted ",
-    ago(found.ended_at ?? found.requested_at), ". ", el("a", { href: taskAt(found) }, "See the count"), ". Changing the subjects discards this count."), unreached()); }, () => {});
+  if (lastCount().task) get(`tasks/${lastCount().task}`).then((found) => { if (found.status === "done") erase.textContent = eraseWords(found); said.append(el("p", {}, found.status === "done" ? el("b", {}, `${erasure.done(found)} of ${whose()}${found.rows ? ` (${plain(found.tables)})` : ""}`) : `The count is ${found.status}`, ", counted ",
+    ago(found.ended_at ?? found.requested_at), ". ", el("a", { href: taskAt(found) }, "See the count"), ". If you change the subjects, count again."), unreached()); }, () => {});
   return card("Forget a person", el("details", { open: isAsked }, el("summary", {}, "Erase all that the app stores about someone"), quiet("Count first, which changes nothing; then what was counted can be erased, which cannot be undone. A subject is a partition key, or a value of the column that your app names as its subject, such as the id of a customer."),
-  form({ class: "row" }, () => tried(trouble, () => begin(true, reason.value.trim())), field("Subjects, one a line", names), field("Why? It is stored, so name nobody.", reason), first), said, el("div", { class: "row" }, erase), trouble));
+  form({ class: "stacked" }, () => tried(trouble, () => begin(true, reason.value.trim())), field("Subjects, one a line", names), field("Why? It is stored, so name nobody.", reason), first), said, el("div", { class: "row" }, erase), trouble));
 }
 
+const eraseWords = (found) => `Erase ${erasure.done(found).replace(" found", "")} for good\u00a0…`;
 /** Name the subjects of the last count of this tab. The app itself tells nobody whom an erasure is about. */
 const whose = () => lastCount().names.split("\n").map((one) => one.trim()).filter(Boolean).join(", ");
 
@@ -155,16 +161,16 @@ const erasure = {
   more: byStream, stays: "what it has erased stays erased", name: () => "Erasure",
   status: (found) => (tasksOf(found).length ? `done, ${plural(tasksOf(found).length, "check")} left` : counting(found)),
   title: (found) => (found.dry_run ? "Dry run: nothing is erased" : found.status === "done" ? "Erased for good" : "Erasure"),
-  done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`, says: (found) => `${erasure.done(found)}${found.rows ? `: ${plain(found.tables)}` : ""}`,
-  notes: (found) => (found.dry_run ? [el("p", {}, `Counted for ${found.task_id === lastCount().task ? whose() : plural(found.subjects, "subject")}. Nothing is erased yet.`), unreached()]
-    : [noted("Left to you:", tasksOf(found)), tasksOf(found).some((one) => one.includes("again")) ? el("p", {}, el("a", { href: "#/tasks?erase" }, "Order this erasure again")) : null,
+  done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`, says: (found) => `${erasure.done(found)}.`,
+  notes: (found) => (found.dry_run ? [el("p", {}, `Counted for ${found.task_id === lastCount().task ? whose() : plural(found.subjects, "subject")}.`), unreached()]
+    : [noted("Left to you. This stays here as a reminder, as only you can know when it is done:", tasksOf(found)), tasksOf(found).some((one) => one.includes("again")) ? el("p", {}, el("a", { href: "#/tasks?erase" }, "Erase again (you give the subject again)")) : null,
       noted("Copies that end by themselves:", found.notes.filter((one) => !one.startsWith("to do: "))),
       found.status === "done" ? quiet(`No event of ${found.subjects === 1 ? "this subject" : `these ${count(found.subjects)} subjects`} from before the request is written again. To know such events, the app keeps only a keyed hash, from which nobody can read a subject: so this page cannot show whom it was about. An event that reaches the hub after the request counts as new.`) : null]),
-  facts: (found) => [[found.most_rows === null ? null : ["Rows, at most", count(found.most_rows)],
+  facts: (found) => [Object.entries(found.tables).map(([name, rows]) => [`Table ${name}`, plural(rows, "row")]), [found.most_rows === null ? null : ["Rows, at most", count(found.most_rows)],
     ...Object.entries(ELSEWHERE).map(([name, words]) => (found[name] ? [words, count(found[name])] : null)),
-    Object.keys(ELSEWHERE).some((name) => found[name]) ? null : ["Elsewhere in the app", "nothing: no other text names them, and no replay or dry run has a copy"]]],
-  actions: (found) => (found.status === "done" && found.dry_run ? el("a", { class: "go", href: "#/tasks?erase" },
-    found.task_id === lastCount().task ? "Go on to erase what was counted" : "To erase, enter the subjects and count again") : null),
+    Object.keys(ELSEWHERE).some((name) => found[name]) ? null : ["Elsewhere in the app", "no other text names them, and no replay or dry run has a copy"]]],
+  actions: (found) => (found.status === "done" && found.dry_run ? el("a", { class: found.task_id === lastCount().task ? "go grave" : "go", href: "#/tasks?erase" },
+    found.task_id === lastCount().task ? eraseWords(found) : "To erase, enter the subjects and count again") : null),
 };
 
 const verdict = (found) => (found.faults.length ? plural(found.faults.length, "fault") : found.ended_at ? "no fault" : "no fault so far");
@@ -259,12 +265,12 @@ export async function tasks(place, left, asked = "") {
     const page = await get("tasks", { ...chosen, limit: PAGE, cursor: at[0] });
     if (page.tasks.some((one) => one.filter?.fingerprint)) groups ??= (await get("dead-letters/groups", { limit: 100 }).catch(() => ({ groups: [] }))).groups; // they name causes
     const vain = at[0] ? 0 : vainOf(page.tasks);
-    const isMended = vain > 0 && !(await get("dead-letters/groups", { status: "exhausted", limit: 1 })).groups.length;
+    const open = vain > 0 ? (await get("dead-letters/groups", { status: "exhausted", limit: 100 })).groups : [];
     if (left.aborted) return;
     const isFiltered = Object.keys(chosen).length > 0;
     if (!filter.hasChildNodes() && (page.tasks.length || isFiltered)) filter.append(filterOf(chosen, page.kinds));
-    if (asks === "list") renew(lead, ...leadOf(page.tasks, isMended ? 0 : vain, () => show()));
-    renew(found, ...listed(page.tasks, isFiltered, groups ?? [], isNarrow() || asks !== "list"), pager(["Newer", "Older"], { cursor: at[0], before: at[1] }, page.next, (...next) => tried(found, () => show(...next))));
+    if (asks === "list") renew(lead, ...leadOf(page.tasks, open.length ? vain : 0, open, () => show()));
+    renew(found, ...listed(page.tasks, isFiltered, groups ?? [], isNarrow() || asks !== "list", pager(["Newer", "Older"], { cursor: at[0], before: at[1] }, page.next, (...next) => tried(found, () => show(...next)))));
   };
   await repeat(left, LIST_EVERY_MS, () => show());
 }
@@ -279,26 +285,28 @@ function filterOf(chosen, kinds) {
 }
 
 /** Say what the tasks of a page need: those that are paused, and on the first page the retries that did not help. */
-function leadOf(tasks, vain, again) {
+function leadOf(tasks, vain, groups, again) {
   if (!tasks.length) return [];
   const are = ({ length }) => `${count(length)} ${length === 1 ? "task is" : "tasks are"}`;
   const [paused, running, failed] = [["paused"], ["planned", "running"], ["failed"]].map((these) => tasks.filter((one) => these.includes(one.status)));
   const line = (one, stop = one.history.findLast((each) => each.move === "pause")) => el("span", { class: "which" }, el("a", { href: taskAt(one) }, nameOf(one)), ", ", kindOf(one.kind).which?.(one) ?? "",
     `: ${count(one.done)} of ${plural(one.total, kindOf(one.kind).unit ?? "part")} done. Paused `, ago(stop.at), ` by ${who(stop.by)}, reason: “${stop.why}”. The rest stays as it is meanwhile. `, button("Resume …", () => ask(one, "resume", again)));
+  const [number, newest] = [groups.reduce((sum, one) => sum + one.open, 0), groups.toSorted((one, other) => other.last_failed_at.localeCompare(one.last_failed_at))[0]];
   return [paused.length ? matter("warn", `${are(paused)} paused until somebody resumes ${paused.length === 1 ? "it" : "them"}`, paused.map((one) => line(one))) : null,
-    vain ? matter("warn", `The last ${vain === 1 ? "retry" : `${count(vain)} retries`} of letters did not help`, ["None of their letters was written: mend the cause before the next retry. ", el("a", { href: "#/letters" }, "See the letters")]) : null,
+    vain ? matter("warn", `The last ${vain === 1 ? "retry" : `${count(vain)} retries`} of letters did not help`, [`None of their letters was written: mend the cause before the next retry. ${plural(number, "letter")} ${number === 1 ? "needs" : "need"} you; the newest failed with: `,
+      el("span", { class: "error" }, messageOf(newest.sample)), el("a", { href: "#/letters" }, "See the letters"), " · ", el("a", { href: "#/tasks?kind=redrive" }, "See these retries")], "Can wait until morning") : null,
     el("p", { id: "standing" }, `${running.length ? `${are(running)} running: the app goes on by itself` : "No task is running"}${failed.length ? `; ${count(failed.length)} failed: open it to see why` : ""}.`)];
 }
 
 /** List the tasks that are open, paused ones first, then those that have ended; a short list unfolds its older ones. */
-function listed(tasks, isFiltered, groups, isShort) {
+function listed(tasks, isFiltered, groups, isShort, pages) {
   const [ended, open] = [true, false].map((isOver) => tasks.filter((one) => ENDED.includes(one.status) === isOver));
   open.sort((one, other) => (other.status === "paused") - (one.status === "paused"));
   const [shown, older] = isShort ? [ended.slice(0, SHORT_PAGE), ended.slice(SHORT_PAGE)] : [ended, []];
   if (tasks.length) return [...(open.length ? [el("h3", {}, "Running and paused"), tasksTable("Running and paused", open, groups)] : []), open.length && ended.length ? el("h3", {}, "Ended") : null, shown.length ? tasksTable("Tasks", shown, groups) : null,
-    older.length ? el("details", {}, el("summary", {}, `${count(older.length)} older ones`), tasksTable("Older tasks", older, groups)) : null];
+    older.length ? el("details", {}, el("summary", {}, pages.hasChildNodes() ? "Older ones" : `${count(older.length)} older ones`), tasksTable("Older tasks", older, groups), pages) : pages];
   return isFiltered ? [el("p", {}, "No task matches the filter.")] : [el("p", {}, "No task has been requested yet."),
-    quiet("A task is work that you request and the app does by itself, with its progress and result here: a replay, a count of old rows or an erasure, which begin below; a retry or discard of ", el("a", { href: "#/letters" }, "letters"), "; an audit, from the ", el("a", { href: "#/" }, "overview"), ".")];
+    quiet("A task is work that you request. The app does it by itself, and shows its progress and result here. A replay, a count of old rows or an erasure begins below, a retry or discard under ", el("a", { href: "#/letters" }, "Letters"), ", and an audit in the ", el("a", { href: "#/" }, "overview"), ".")];
 }
 
 export async function task(place, left, id) {
@@ -327,7 +335,7 @@ function progress(found, kind, isOver) {
     el("p", { class: "verdict", id: "task-status" }, badge(kind.status?.(found) ?? found.status), el("span", {}, kind.says && isOver ? kind.says(found)
       : `${kind.done(found)}${paceOf(found, kind.unit)}`)), isOver ? null : bar(found, "progress"), isOver ? null : standsNow(found),
     found.fault ? fault({ detail: found.fault }) : null, kind.notes?.(found) ?? null,
-    el("div", { class: "row" }, allowed.map((move) => button(`${capital(move)} ${named}`, () => ask(found, move), look[move])), kind.actions?.(found) ?? null),
+    el("div", { class: "row" }, allowed.map((move) => button(`${capital(move)} ${named}\u00a0…`, () => ask(found, move), look[move])), kind.actions?.(found) ?? null),
     kind.follow ? el("details", {}, el("summary", {}, "All figures"), figures) : figures);
 }
 

@@ -111,6 +111,7 @@ def portraits(page: "Page", name: str, *pressed: str) -> None:
         page.reload()
         for one in pressed if width != 1280 else ():
             page.click(one)
+        page.mouse.move(0, 0)  # nothing is pointed at
         page.wait_for_timeout(1_500)
         for scheme in SCHEMES[::-1] if width != 1280 else ():
             page.emulate_media(color_scheme=scheme)

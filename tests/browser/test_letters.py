@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -24,10 +24,8 @@ def test_the_totals_by_status_filter_and_stand_above_the_letters(page: "Page", r
     assert page.locator(".totals a").all_inner_texts() == [
         f"{letters['open'] + letters['settled']:,} letters",
         f"{letters['exhausted']:,} need you",
-        *(f"{letters[name]:,} {name}" for name in ("waiting", "retrying", "held")),
-        *("see the resolved", "see the discarded"),  # they are counted together
+        *(f"{letters[name]:,} {name}" for name in ("waiting", "retrying", "held") if letters[name]),
     ]
-    assert page.inner_text("nav.totals > span").startswith(f"{letters['settled']:,} settled:")
     assert page.inner_text(".matter .words") == f"{letters['exhausted']:,} letters need you"
     page.click(".totals a.warn")
     page.wait_for_selector(".totals a[aria-current=true]:has-text('need you')")
@@ -62,6 +60,7 @@ def test_causes_lead_with_the_message_are_discarded_while_others_fail_and_are_fo
     order(page, "1", "grave")
     page.wait_for_selector("#notice:text-is('1 letter discarded')")
     page.wait_for_selector("#settled summary:text-is('1 settled cause')")
+    page.wait_for_selector("nav.totals > span:has-text('settled: see the resolved · see the discarded')")
     page.wait_for_selector(f".totals a:has-text('need you') b:text-is('{needy - 2:,}')")
     assert run.status()["ledger_balanced"] is True
     assert causes.locator("td a").all_inner_texts() == said[1:]
@@ -89,6 +88,7 @@ def test_a_bug_is_named_by_its_error_its_line_and_an_operators_words_and_a_previ
     assert cause.inner_text().split("\n") == ["KeyError: 'unit'", "bug in the transform", "transform.py:57"]
     assert page.inner_text("summary").startswith("Filter: error class bug in the transform")
     assert page.inner_text("table[aria-label=Letters] tbody tr:first-child .error") == "KeyError: 'unit'"
+    page.wait_for_selector(".matter:has-text('failed: they will fail again unless what they need was repaired.')")
     page.click("#redrive-discard")
     page.wait_for_selector("#preview:has-text('of partition 1 for good?') .error:has-text('Cause: KeyError')")
     page.click("#redrive-start")
@@ -162,9 +162,16 @@ def test_from_a_preview_to_the_end_of_a_discard_where_no_retry_is_offered(page: 
 
 def test_a_retry_of_all_or_of_chosen_letters_that_did_not_help_says_so_and_is_not_green(page: "Page", run: Run) -> None:
     run.feed("12", b"{poison", b"{poison")
+    same = "The app still runs version home_security/1, with which they failed: they fail again."
+    newer = "The app now runs version home_security/2; they failed with home_security/1: a retry may help."
     show(page, "#/letters?partition_id=12")
-    page.click("#redrive-retry")
-    page.wait_for_selector("#preview:has-text('Nothing has happened yet') .warned:has-text('They fail again unless')")
+    seen(page, "**/api/status", lambda body: body.update(transform_version=f"home_security/{version}"))
+    for version, said, look in ((2, newer, "main"), (1, same, None)):  # noqa: B007
+        page.reload()
+        page.wait_for_selector(f".matter:has-text('{said}')")
+        page.click("#redrive-retry")
+        page.wait_for_selector(f"#preview:has-text('Nothing has happened yet') p:text-is('{said}')")
+        assert page.get_attribute("#redrive-start", "class") == look
     run.feed("12", b"{poison", b"{poison", b"{poison")
     page.click("#redrive-start")
     order(page, "2", "main")
@@ -172,6 +179,8 @@ def test_a_retry_of_all_or_of_chosen_letters_that_did_not_help_says_so_and_is_no
     assert page.inner_text("#task-status").endswith("0 resolved, 2 failed again for the same cause.")
     page.wait_for_selector("#outcome a:text-is('See why they fail')")
     page.wait_for_selector("p:has-text('3 letters failed after the preview: this task left them alone.') a")
+    page.wait_for_selector("section[aria-label='Why they fail'] a:has-text('JSON is malformed')")
+    page.click("summary:text-is('All figures')")
     assert re.search(r"failed before 20\S+ \S+ UTC$", page.locator("dt:text-is('Which letters') + dd").inner_text())
     portraits(page, "task-retry")
     show(page, "#/letters?partition_id=12")
@@ -183,7 +192,7 @@ def test_a_retry_of_all_or_of_chosen_letters_that_did_not_help_says_so_and_is_no
     page.keyboard.press("Escape")
     page.unroute("**/dead-letters/preview?*")
     show(page, "#/tasks?kind=redrive")
-    page.wait_for_selector(".matter.warn:has-text('of letters did not help') a:text-is('See the letters')")
+    page.wait_for_selector(".matter.warn:has-text('of letters did not help') a:text-is('See these retries')")
     assert page.locator("table[aria-label=Tasks] tbody tr").first.locator(".badge.warn").inner_text() == "did not help"
     show(page, "#/letters?partition_id=3")
     page.wait_for_selector("table[aria-label=Letters] input[type=checkbox]")
@@ -212,7 +221,9 @@ def test_a_letter_says_first_what_failed_then_offers_the_retry_and_discard_last_
     for width in (390, 1280):
         page = open_page(f"/api/ops?{width}", width=width)
         show(page, "#/letters/3/42")
-        page.wait_for_selector(".row.actions button")
+        page.wait_for_selector(".matter:has-text('with which it failed: it fails again.')")
+        page.click(".matter a:has-text('discard it')")
+        page.wait_for_function("document.activeElement.textContent === 'Discard …'")
         tops = boxes(page, "h1", ".matter", ".actions button", "[aria-label=Why]", "button.grave")
         assert [one["y"] for one in tops] == sorted(one["y"] for one in tops)
         assert max(tops[2]["width"], tops[4]["width"]) < 120
@@ -225,13 +236,20 @@ def test_a_letter_whose_event_is_lost_says_so_in_the_list_and_on_its_page(page: 
     lost = [{**of, "kind": "unkept", "before": "42"}, {**of, "kind": "gap", "before": "99"}]
     seen(page, "**/api/status", lambda body: body["hub_forgets"].update(lost=lost))
     seen(page, "**/dead-letters?*", lambda body: [one.update(body_kept=False) for one in body["letters"]])
-    seen(page, "**/dead-letters/3/*", lambda body: body["letter"].update(body_kept=False))
+    long_ago = dict.fromkeys(
+        ("enqueued_at", "failed_at"), f"{datetime.now(UTC) - timedelta(days=8):%Y-%m-%dT%H:%M:%SZ}"
+    )
+    seen(page, "**/dead-letters/3/*", lambda body: body["letter"].update(body_kept=False, **long_ago))
     show(page, "#/letters?partition_id=3")
     page.wait_for_selector("tr:has(a:text-is('3 / 41')) .badge.bad[title*='no retry can help']:text-is('lost')")
     assert page.locator(".badge:text-is('lost')").count() == 1
     show(page, "#/letters/3/41")
-    page.wait_for_selector(".matter.bad:has-text('event of this letter is lost'):has-text('then discard this letter')")
-    assert page.locator(".actions :is(button, .go)").count() == 0, "no retry and no dry run can help"
+    page.wait_for_selector(
+        ".matter.bad:has-text('Act tonight'):has-text('Discard this letter after you have recovered')"
+    )
+    moves = page.locator("main :is(button, .go)").all_inner_texts()
+    assert moves == ["Discard …"], "no retry and no dry run can help, and there is no body to show"
+    assert page.inner_text("h1 .badge.bad") == "lost"
     portraits(page, "letter-lost")
 
 

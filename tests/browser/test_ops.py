@@ -154,7 +154,7 @@ def test_each_tab_is_named_by_its_view_and_what_is_unknown_has_a_heading(page: "
     for fragment, name in (
         ("#/", "Overview"),
         ("#/letters", "Letters"),
-        ("#/letters/3/41", "Letter 3 / 41 needs you"),
+        ("#/letters/3/41", "Letter of partition 3, number 41 needs you"),
         ("#/runs", "Aggregation"),
         ("#/homes", "Homes"),
         ("#/letters/3/4711", "Not found"),

@@ -204,7 +204,7 @@ def test_without_an_engine_windows_and_rows_of_the_subject_are_deleted_and_the_r
     world.aggregates, world.aggregation = (OF_ALL,), replace(world.aggregation, lake=None)
     told = "\n".join(erased_by(world.erase(STAYS)).notes)
     assert "home_activity: windows of 2026-01-01 to 2026-01-01 may count the subjects until a repair" in told
-    assert "to do: are copies of table home_activity in a lake" in told
+    assert "to do: if home_activity is also kept in a lake" in told
     world.aggregation = replace(world.aggregation, lake=lake)
     world.has_engine = True
     for table in (ROWS, GOLD):
