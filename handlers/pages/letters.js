@@ -33,7 +33,7 @@ async function show([lead, totals], body, left, chosen, again, read = null) {
   if (left.aborted) return;
   const list = el("div", {});
   if (status) totals.replaceChildren(...totalsOf(status.letters, chosen));
-  if (status) lead.replaceChildren(leadOf(status.letters, groups, chosen, hopeOf(status.transform_version, groups.filter((one) => one.open)), vainOf(tasks.filter((one) => isLike(one, chosen)))));
+  if (status) lead.replaceChildren(leadOf(status.letters, groups, chosen, hopeOf(status.transform_version, groups.filter((one) => one.open)), vainOf(tasks.filter((one) => isLike(one, chosen))), status.hub_forgets));
   body.replaceChildren(groupsCard(groups, chosen, by, again, { tasks, runs: status?.transform_version }), list, redrivesCard(tasks.slice(0, LISTED), groups));
   if (groups.length) await pageOf(list, chosen, again, status?.hub_forgets.lost);
 }
@@ -48,18 +48,20 @@ function hopeOf(runs, groups, isOne = groups.length === 1 && groups[0].open === 
 }
 
 /** Say in a sentence what the open letters need. */
-function leadOf({ open, exhausted }, groups, { status, partition_id: id, ...others }, hope, vain) {
+function leadOf({ open, exhausted }, groups, { status, partition_id: id, ...others }, hope, vain, { lost, loss_hours: left, letters_expiring_hours: hours }) {
   const ofOpen = groups.filter((one) => one.open);
   const need = exhausted ? `${plural(exhausted, "letter")} ${exhausted === 1 ? "needs" : "need"} you` : "No letter needs you";
   const where = Object.keys(others).length ? " of the filter below" : id ? ` in partition ${id}` : "";
   const here = where && exhausted ? `${plural(ofOpen.reduce((sum, one) => sum + one.open, 0), "open letter")}${where}` : "";
   const [first, last] = [ofOpen.map((one) => one.first_failed_at).sort()[0], ofOpen.map((one) => one.last_failed_at).sort().at(-1)];
   const within = first < last && ofOpen.every((one) => one.open === one.letters) ? ` They failed within ${duration((Date.parse(last) - Date.parse(first)) / 1000)}, the newest ` : " The newest one here failed ";
+  const gone = lost.filter((one) => one.kind === "unkept" && (!id || one.partition_id === id)).reduce((sum, one) => sum + one.events, 0);
+  const tonight = gone ? `${plural(gone, "letter")} ${gone === 1 ? "has" : "have"} lost the event: look for “lost” below. ` : left <= hours && left >= 0 && left < 12 ? `The hub drops the next event in about ${duration(3600 * left)}. ` : "";
   const isPoison = ofOpen.length > 0 && ofOpen.every((one) => one.sample.error_class === "poison");
-  return matter(exhausted ? "warn" : "good", here || need, [here ? `In all, ${need}. ` : "", "A letter is an event that could not be written; events after it go on.", last ? [within, ago(last), ". "] : " ", exhausted
+  return matter(exhausted ? "warn" : "good", here || need, [exhausted ? tonight : "", here ? `In all, ${need}. ` : "", "A letter is an event that could not be written; events after it go on.", last ? [within, ago(last), ". "] : " ", exhausted
     ? [isPoison ? el("span", { id: "all-poison" }, "Your transform (the code that turns events into rows) rejects them as poison (faulty events). ", hope, hope.includes(" now ") ? "" : " A retry helps only after a developer has deployed a corrected one.", " Discard only what you can do without. ")
       : `The app does not try them again by itself: mend the cause, then retry. ${hope} `, vain ? `The newest ${vain === 1 ? "retry" : `${count(vain)} retries`} did not help. ` : "", el("a", { class: "guide", href: guideAt("runbook", "letters-open"), target: "_blank", rel: "noopener" }, "Runbook: letters-open")]
-    : open ? `The app tries the ${count(open)} open ones again by itself.` : "No letter is open."], exhausted ? "Can wait until morning" : null);
+    : open ? `The app tries the ${count(open)} open ones again by itself.` : "No letter is open."], exhausted ? tonight ? "Act tonight" : "Can wait until morning" : null);
 }
 
 /** Return the number of letters of each status, which filter by it, and the words that explain them. */
@@ -203,7 +205,7 @@ function parts(whole, gone, path, again) {
   const properties = ["properties", "system_properties"].filter((name) => Object.keys(whole[name] ?? {}).length);
   return [el("div", { class: "title" }, el("h1", {}, `Letter of partition ${one.partition_id}, number ${grouped(one.sequence_number)} `, gone ? el("span", { class: "badge bad" }, "lost") : badge(one.status), one.erased_by ? [" ", badge("erased")] : null)),
     matter(gone ? "bad" : one.status === "exhausted" ? "warn" : one.status === "resolved" ? "good" : "", gone ? "The event of this letter is lost" : `${FAILED[one.error_class]}${one.error_at ? ` (at ${one.error_at})` : ""}`,
-      [el("span", { class: "error" }, messageOf(one)), gone ? LOST : NEXT[one.status](one)], gone ? "Act tonight" : one.status === "exhausted" ? "Can wait until morning" : null),
+      [el("span", { class: "error" }, messageOf(one)), gone ? [LOST, " ", el("a", { class: "guide", href: guideAt("runbook", "events-lost"), target: "_blank", rel: "noopener" }, "Runbook: events-lost")] : NEXT[one.status](one)], gone ? "Act tonight" : one.status === "exhausted" ? "Can wait until morning" : null),
     el("div", { class: "row actions" }, gone ? moveButton("discard", ask, { class: "grave" }) : el("a", { class: "go", href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Try a dry run first"), allowed.includes("retry") && !gone ? moveButton("retry", ask) : null,
       el("a", { href: ledgerAt(one) }, "Its place in the ledger")), el("div", { class: "columns" }, card("Why", facts([
         ["Type", mono(typeOf(one))], ["Class", [badge(classOf(one)), " ", el("span", { class: "quiet" }, FAILED[one.error_class])]], ["Raised at", one.error_at === null ? null : mono(one.error_at)],

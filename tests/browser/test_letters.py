@@ -243,6 +243,7 @@ def test_a_letter_whose_event_is_lost_says_so_in_the_list_and_on_its_page(page: 
     show(page, "#/letters?partition_id=3")
     page.wait_for_selector("tr:has(a:text-is('3 / 41')) .badge.bad[title*='no retry can help']:text-is('lost')")
     assert page.locator(".badge:text-is('lost')").count() == 1
+    page.wait_for_selector(".matter:has-text('Act tonight'):has-text('1 letter has lost the event')")
     show(page, "#/letters/3/41")
     page.wait_for_selector(
         ".matter.bad:has-text('Act tonight'):has-text('Discard this letter after you have recovered')"
