@@ -58,13 +58,14 @@ def main(arguments: Iterable[str] | None = None) -> int:
         print(HEAD, flush=True)
     with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:
         if given.stories:
-            waited = [pool.submit(told, name) for name in names]
+            waited = {name: pool.submit(told, name) for name in names}
         else:
             faults = {name: CONFIGURATIONS[name].faults if given.faults is None else given.faults for name in names}
-            waited = [pool.submit(explored, name, faults[name]) for name in names]
+            longest_first = sorted(names, key=lambda name: -len(CONFIGURATIONS[name].acts))
+            waited = {name: pool.submit(explored, name, faults[name]) for name in longest_first}
         bad = 0
-        for one in waited:
-            text, is_good = one.result()
+        for name in names:
+            text, is_good = waited[name].result()
             bad += not is_good
             print(text, flush=True)
     print(f"{len(names) - bad} of {len(names)} as they should be, {time.monotonic() - began:.0f} s")

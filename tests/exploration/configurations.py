@@ -251,6 +251,11 @@ CONFIGURATIONS = {
     "erasure beside retry and replay": Configuration(
         partial(world_of, 2, erases=True), {"officer": eraser, "keeper": Hands.retry, "operator": replayer}, 0
     ),
+    "erasure beside batch, retry and replay": Configuration(
+        partial(world_of, 2, erases=True),
+        {"officer": eraser, "owner": owner(2, 2, tries=1), "keeper": Hands.retry, "operator": replayer},
+        0,
+    ),
     "erasure beside the batch of another stream": Configuration(
         of_two_streams, {"officer": eraser, "owner": owner_of_other}, 1, quick=0
     ),
