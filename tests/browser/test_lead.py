@@ -272,7 +272,7 @@ LETTERS = "**/dead-letters?*"
 
 def test_the_first_lines_say_what_needs_an_operator(page: "Page", run: Run, portrait: Portrait) -> None:
     with_aggregation(page, runs=[])
-    few = {
+    few: dict[Callable[[Any], None], dict[str, Any]] = {
         well: failing(1, 0),
         keyless: failing(1, 0),
         late: failing(1, 0),
