@@ -157,7 +157,9 @@ async function pageOf(list, chosen, again, lost, cursor = "", before = []) {
     el("a", { class: "whole", href: letterAt(one) }, positionOf(one))], "bare"],
     ["Error", (one) => el("span", { class: "error" }, messageOf(one)), "wide"],
     ["Status", (one) => [badge(one.status), isLost(one, lost) ? [" ", el("span", { class: "badge bad", title: LOST }, "lost")] : null], chosen.status && !page.letters.some((one) => isLost(one, lost)) ? "minor" : undefined],
-    page.letters.some((one) => keyOf(one) !== "–") ? ["Key", keyOf] : null, ["Failed", (one) => ago(one.failed_at)]].filter(Boolean);
+    page.letters.some((one) => keyOf(one) !== "–") ? ["Key", keyOf] : null,
+    ["Failed", (one) => ago(one.failed_at)],
+  ].filter(Boolean);
   const every = button("Choose all shown", () => {
     const all = [...boxes.keys()].every((input) => input.checked);
     for (const input of boxes.keys()) input.checked = !all;
