@@ -112,7 +112,7 @@ def test_all_of_it_is_done_by_keyboard(page: "Page", run: Run) -> None:
 
 
 def test_no_part_is_wider_than_the_screen_in_either_colour_scheme(
-    open_page: Opener, aggregated: Run, picture: Picture, portrait: Portrait
+    open_page: Opener, aggregated: Run, portrait: Portrait
 ) -> None:
     for width in (1600, 1040, 360):
         page = open_page(width=width)
@@ -130,9 +130,6 @@ def test_no_part_is_wider_than_the_screen_in_either_colour_scheme(
                 assert is_light(page) == (scheme == "light"), fragment
                 if width != 1040:
                     portrait(page, f"ops-{fragment[2:].replace('/', '-') or 'overview'}")
-    page.emulate_media(color_scheme="light")
-    show_whole(page, "#/")
-    picture(page, "ops-phone")
 
 
 def test_every_field_and_control_has_a_name_no_heading_skips_a_level_and_a_hostile_address_does_nothing(

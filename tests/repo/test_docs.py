@@ -52,6 +52,8 @@ def test_links_between_documents_lead_somewhere() -> None:
     ]
     assert len(links) > 50
     assert [(name_of(page), target) for page, target in links if not (page.parent / target).exists()] == []
+    shown = {(page.parent / target).resolve() for page, target in links}
+    assert set((ROOT / "docs" / "images").iterdir()) <= shown, "each picture is on a page"
 
 
 def test_every_function_class_and_statement_of_the_walk_is_where_it_says() -> None:
