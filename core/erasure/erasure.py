@@ -218,8 +218,8 @@ def left_elsewhere(
     until = "until its retention ends" if retention is None else f"until {(now + retention):%Y-%m-%d}"
     left = [
         f"the event hub keeps its events {until}; they are not taken again",
-        "to do: do other apps write to this database? Order the erasure there too: their tables still hold their rows",
-        "to do: does the hub use Event Hubs Capture? Delete its files",
+        "to do: do other apps write to this database? Order the erasure there too, for rows of their tables",
+        "to do: does the hub use Event Hubs Capture? Take these events out of its files, or let the files expire",
         "backups of the database keep the rows until their retention ends",
         "the log of the app and the logs of Spark jobs may name a subject in an error, until their retention ends",
     ]

@@ -171,7 +171,7 @@ async function pageOf(list, chosen, again, lost, cursor = "", before = []) {
     pager(["Newer", "Older"], { cursor, before }, page.next, (...to) => pageOf(list, chosen, again, lost, ...to)))));
 }
 
-const LOST = "The hub has dropped the event, and no copy of it is stored: no retry can help. Take the event from Event Hubs Capture (the hub's copy in a storage account) or from its publisher. Discard this letter after you have recovered the event, or if you can do without it.";
+const LOST = "The hub has dropped the event, and this app has no copy: no retry can help. Take the event from Event Hubs Capture (files in a storage account) or from its publisher, as long as they have it, and have it sent again. Then discard this letter, or at once if you can do without the event.";
 
 /** Return true for an open letter whose event is lost: its number is before those that the hub still has. */
 const isLost = (one, lost = []) => !one.body_kept && OPEN.includes(one.status) && lost.some(({ partition_id: id, kind, before }) =>
@@ -207,7 +207,7 @@ function parts(whole, gone, path, again) {
   const properties = ["properties", "system_properties"].filter((name) => Object.keys(whole[name] ?? {}).length);
   return [el("div", { class: "title" }, el("h1", {}, `Letter of partition ${one.partition_id}, number ${grouped(one.sequence_number)} `, gone ? el("span", { class: "badge bad" }, "lost") : badge(one.status), one.erased_by ? [" ", badge("erased")] : null)),
     matter(gone ? "bad" : one.status === "exhausted" ? "warn" : one.status === "resolved" ? "good" : "", gone ? "The event of this letter is lost" : `${FAILED[one.error_class]}${one.error_at ? ` (at ${one.error_at})` : ""}`,
-      [el("span", { class: "error" }, messageOf(one)), gone ? [LOST, " ", el("a", { class: "guide", href: guideAt("runbook", "events-lost"), target: "_blank", rel: "noopener" }, "Runbook: events-lost")] : NEXT[one.status](one)], gone ? "Act tonight" : one.status === "exhausted" ? "Can wait until morning" : null),
+      [el("span", { class: "error" }, messageOf(one)), gone ? [LOST, " ", el("a", { class: "guide", href: guideAt("runbook", "events-lost"), target: "_blank", rel: "noopener" }, "Runbook: events-lost")] : NEXT[one.status](one)], gone ? "Act tonight: its publisher may still have it" : one.status === "exhausted" ? "Can wait until morning" : null),
     el("div", { class: "row actions" }, gone ? moveButton("discard", ask, { class: "grave" }) : el("a", { class: "go", href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Try a dry run first"), allowed.includes("retry") && !gone ? moveButton("retry", ask) : null,
       el("a", { href: ledgerAt(one) }, "Its place in the ledger")), el("div", { class: "columns" }, card("Why", facts([
         ["Type", mono(typeOf(one))], ["Class", [badge(classOf(one)), " ", el("span", { class: "quiet" }, FAILED[one.error_class])]], ["Raised at", one.error_at === null ? null : mono(one.error_at)],

@@ -150,7 +150,7 @@ function byStream(found) {
     streams.map((name) => [name ? el("h3", {}, name) : null, table(name || "Partitions", columns, inOrder(parts.get(name)))])))];
 }
 
-const unreached = () => el("p", {}, el("b", {}, "Erasing cannot be undone."), " It does not reach backups, the hub itself, files of Event Hubs Capture, other apps and logs (", el("a", { href: guideAt("erasure", "What is not reached"), target: "_blank", rel: "noopener" }, "what is not reached"), ").");
+const unreached = () => el("p", {}, el("b", {}, "Erasing cannot be undone."), " It does not reach backups, the hub itself, files of Event Hubs Capture, a lake that the setting LAKE does not name, other apps and logs (", el("a", { href: guideAt("erasure", "What is not reached"), target: "_blank", rel: "noopener" }, "what is not reached"), ").");
 /** The notes of an erasure that is done which are left to the operator. */
 const tasksOf = (found) => (found.status === "done" && !found.dry_run ? found.notes.filter((note) => note.startsWith("to do: ")) : []);
 const noted = (words, notes) => (notes.length ? [el("p", {}, el("b", {}, words)), el("ul", {}, notes.map((one) => el("li", {}, capital(one.replace(/^to do: /, "")))))] : null);
@@ -159,16 +159,16 @@ const ELSEWHERE = { reasons: "Reasons and error texts of other letters that name
 
 const erasure = {
   more: byStream, stays: "what it has erased stays erased", name: () => "Erasure",
-  status: (found) => (tasksOf(found).length ? `done, ${plural(tasksOf(found).length, "check")} left` : counting(found)),
+  status: (found) => (tasksOf(found).length ? `done in this app; ${plural(tasksOf(found).length, "place")} outside it` : counting(found)),
   title: (found) => (found.dry_run ? "Dry run: nothing is erased" : found.status === "done" ? "Erased for good" : "Erasure"),
   done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`, says: (found) => `${erasure.done(found)}.`,
   notes: (found) => (found.dry_run ? [el("p", {}, `Counted for ${found.task_id === lastCount().task ? whose() : plural(found.subjects, "subject")}.`), unreached()]
-    : [noted("Left to you. This stays here as a reminder, as only you can know when it is done:", tasksOf(found)), tasksOf(found).some((one) => one.includes("again")) ? el("p", {}, el("a", { href: "#/tasks?erase" }, "Erase again (you give the subject again)")) : null,
+    : [noted("Outside this app, where only you can look:", tasksOf(found)), tasksOf(found).some((one) => one.includes("again")) ? el("p", {}, el("a", { href: "#/tasks?erase" }, "Erase again (you give the subject again)")) : null,
       noted("Copies that end by themselves:", found.notes.filter((one) => !one.startsWith("to do: "))),
       found.status === "done" ? quiet(`No event of ${found.subjects === 1 ? "this subject" : `these ${count(found.subjects)} subjects`} from before the request is written again. To know such events, the app keeps only a keyed hash, from which nobody can read a subject: so this page cannot show whom it was about. An event that reaches the hub after the request counts as new.`) : null]),
   facts: (found) => [Object.entries(found.tables).map(([name, rows]) => [`Table ${name}`, plural(rows, "row")]), [found.most_rows === null ? null : ["Rows, at most", count(found.most_rows)],
     ...Object.entries(ELSEWHERE).map(([name, words]) => (found[name] ? [words, count(found[name])] : null)),
-    Object.keys(ELSEWHERE).some((name) => found[name]) ? null : ["Elsewhere in the app", "no other text names them, and no replay or dry run has a copy"]]],
+    Object.keys(ELSEWHERE).some((name) => found[name]) ? null : ["Elsewhere in the app", "no other copy"]]],
   actions: (found) => (found.status === "done" && found.dry_run ? el("a", { class: found.task_id === lastCount().task ? "go grave" : "go", href: "#/tasks?erase" },
     found.task_id === lastCount().task ? eraseWords(found) : "To erase, enter the subjects and count again") : null),
 };

@@ -246,7 +246,7 @@ def test_a_letter_whose_event_is_lost_says_so_in_the_list_and_on_its_page(page: 
     page.wait_for_selector(".matter:has-text('Act tonight'):has-text('1 letter has lost the event')")
     show(page, "#/letters/3/41")
     page.wait_for_selector(
-        ".matter.bad:has-text('Act tonight'):has-text('Discard this letter after you have recovered')"
+        ".matter.bad:has-text('Act tonight'):has-text('have it sent again. Then discard this letter')"
     )
     moves = page.locator("main :is(button, .go)").all_inner_texts()
     assert moves == ["Discard …"], "no retry and no dry run can help, and there is no body to show"

@@ -247,7 +247,7 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     assert page.locator("p.found").all_inner_texts() == [position, f"{HOSTILE}: 3 / 12"]
     ours, other = page.locator("section[aria-label='Where the app looked'] table").all()
     assert (ours.locator("tbody tr").count(), other.locator("td").all_inner_texts()) == (16, ["3", "up to 40 of 4,711"])
-    assert "Elsewhere in the app no other text names them" in " ".join(page.inner_text("main").split())
+    assert "Elsewhere in the app no other copy" in " ".join(page.inner_text("main").split())
     assert page.evaluate("window.hacked") is None
     page.unroute("**/api/tasks/*")
     page.reload()
@@ -266,7 +266,7 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     page.wait_for_selector("dialog:has-text('Rows, letters and windows of 1 subject are erased for good')")
     order(page, "1", "grave", "she asked for it")
     page.wait_for_selector("#task-status:has-text('11 rows and 1 letter erased.')")
-    page.wait_for_selector(f"{STATUS}.warn:has-text(' checks left')")
+    page.wait_for_selector(f"{STATUS}:has-text('done in this app; ')")
     portraits(page, "task-erasure-done")
     assert run.get(f"homes?prefix={subject}")["homes"] == []
     assert run.status()["ledger_balanced"]
@@ -275,7 +275,9 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     assert page.locator("[data-form]").count() == 0
     page.click("#erased a")
     page.wait_for_selector("h2:text-is('Erased for good')")
-    page.wait_for_selector("p:has-text('Left to you') + ul li:has-text('Event Hubs Capture? Delete its files')")
+    page.wait_for_selector(
+        "p:has-text('only you can look') + ul li:has-text('Event Hubs Capture? Take these events out')"
+    )
     show(page, "#/tasks?erase")
     page.wait_for_selector("#erasure-erase", state="hidden")
     assert page.input_value("textarea[name=subjects]") == "", "the page forgets them too"
