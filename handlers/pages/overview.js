@@ -4,7 +4,7 @@ import { get, open, repeat, seldom } from "./api.js";
 import { ago, badge, button, capital, card, clock, count, duration, el, facts, fault, grouped, inOrder, instant, isNarrow, letterAt, messageOf, numbersOf,
   plural, positionOf, quiet, relative, renew, svg, table, taskAt, typeOf, wordOf } from "./dom.js";
 import { guideAt } from "./guides.js";
-import { runsOfApp } from "./runs.js";
+import { runsOfApp, sizeOf } from "./runs.js";
 
 const EVERY_MS = 2000;
 const OUTCOMES = ["written", "filtered", "dead_lettered", "held", "absent"];
@@ -73,7 +73,7 @@ function balance(status, runs) {
     quiet("Each event that was read needs exactly one of these outcomes. Held: it waits for an earlier letter of its key. Absent: the hub dropped it before it was read."),
     unknownFields(status.unknown_fields),
     status.without_key ? quiet(`The key of ${plural(status.without_key, "event")} could not be read. The partition key is used instead.`) : null,
-    even && faulty(runs).length ? quiet("The ledger counts events. An event makes several rows, one or none, so the ledger can balance although rows differ.") : null);
+    even && faulty(runs).length ? quiet("Each event has its outcome, but rows that events made can be missing all the same: see above.") : null);
 }
 
 /** Say how many events have no outcome, or how many outcomes are too many. Equal totals can hide wrong ranges. */
@@ -196,7 +196,9 @@ const firstOf = (group) => group.map((one) => one.stopped_at).sort()[0];
 const sum = (group, name) => group.reduce((so, one) => so + one[name], 0);
 
 /** Say what to repair: an error with a line of code comes from the code, or from its events. */
-const repairOf = (failure) => (failure?.includes(" at ") ? "The error comes from your code, or from what is sent to it: deploy the last version that worked, or a corrected one" : "Repair what the events need, such as a table or a service");
+const repairOf = ({ failure }, { partitions }) => (!failure?.includes(" at ") ? "Repair what the events need, such as a table or a service."
+  : partitions.every((one) => one.stops.length) ? "Suspect the last deployment, as no partition goes on: deploy the last version that worked. If the events are bad instead, do nothing: they become letters."
+    : "Suspect what is sent to these partitions, as others go on. If the events are bad, do nothing: they become letters. Else deploy the last version that worked, or a corrected one.");
 
 /** Return the matter of stops of one reason and one error; `failing` are the newest letters that need an operator. */
 function stopOf(group, status, failing) {
@@ -207,11 +209,10 @@ function stopOf(group, status, failing) {
   const toLetters = [`#/letters?status=exhausted${group.length === 1 ? `&partition_id=${one.partition_id}` : ""}`, "Show the letters"];
   const tried = one.tried ? `${count(sum(group, "failed"))} of the ${plural(sum(group, "tried"), "event")} last tried fail, most with ${one.failure}.` : "";
   const own = { guide: one.reason in STOPS && one.reason !== NONE ? one.reason : one.stands ? "partition-stopped" : "stop-recorded", cause: isQuoted(one) ? quoteOf(one) : "" };
-  const repair = `${group.length * 2 < status.partitions.length ? "Only these partitions fail: suspect first what is sent to them. " : ""}${repairOf(one.failure)}`;
   if (isAccepting(one)) {
     const share = one.tried ? `${Math.round(100 * sum(group, "failed") / sum(group, "tried"))} % of the events` : "Most events";
     return { ...own, when: NOW, why: "rows are missing", words: `${share} of ${where} fail: they become letters`, at: ["They have failed since", firstOf(group)], go: toLetters,
-      facts: `${tried} ${plural(sum(group, "letters"), "letter")} so far; events that succeed are written.`.trim(), todo: `${repair}. Then retry the letters: no event is lost meanwhile.` };
+      facts: `${tried} ${plural(sum(group, "letters"), "letter")} so far; events that succeed are written.`.trim(), todo: `${repairOf(one, status)} Then retry the letters: no event is lost meanwhile.` };
   }
   const isLong = one.stands && Date.parse(status.at) - Date.parse(firstOf(group)) > 1_800_000;
   const said = { ...own, why: isLong ? "it has not ended by itself" : why, words: `${namedOf(group)} ${MANNER[one.reason] ?? "stopped"}: ${title}`, go: [rowAt(group), group.length === 1 ? "Show the partition" : "Show the partitions"],
@@ -219,7 +220,7 @@ function stopOf(group, status, failing) {
     at: [one.reason in MANNER ? "In trouble since" : `No event${isAll ? "" : ` of ${where}`} has been written since`, firstOf(group)] };
   if (one.patience > 0) {
     const end = fuseEnd(group, Date.parse(status.at));
-    return { ...said, facts: tried, todo: [`${repair}. ${group.length === 1 ? "The partition goes" : "The partitions go"} on once most events of a batch succeed.`,
+    return { ...said, facts: tried, todo: [`${repairOf(one, status)} ${group.length === 1 ? "The partition goes" : "The partitions go"} on once most events of a batch succeed.`,
       `If you do nothing: ${end - Date.parse(status.at) < 120_000 ? "in under two minutes" : `from about ${clock(end, false)} on`}, after ${one.patience} attempts (${attempts(group)} so far), failing events become letters. No event is lost, but rows are missing until you retry the letters.`] };
   }
   const left = one.reason in MANNER ? [] : [deadline(status, idsOf(group))];
@@ -227,8 +228,8 @@ function stopOf(group, status, failing) {
     const [ids, letters] = [idsOf(group), failing.filter((letter) => idsOf(group).includes(letter.partition_id))];
     const isOne = letters.length === 1 && failing.length >= status.letters.exhausted;
     const of = status.partitions.filter((each) => ids.includes(each.partition_id));
-    return { ...said, go: isOne ? [letterAt(letters[0]), "Show the letter"] : toLetters, facts: `${fact} It holds ${plural(sum(of, "held"), "event")}${of.every((each) => each.lag !== null) ? `, and ${count(sum(of, "lag"))} more wait in the hub` : ""}.`,
-      todo: [`Retry or discard ${isOne ? "the letter that they wait for" : `the letters of ${where} that need you`}, and leave the held ones alone: then ${group.length === 1 ? "the partition goes" : "the partitions go"} on.`, ...left] };
+    return { ...said, cause: isOne ? messageOf(letters[0]) : "", go: isOne ? [letterAt(letters[0]), "Show the letter"] : toLetters, facts: `${fact} It holds ${plural(sum(of, "held"), "event")}${of.every((each) => each.lag !== null) ? `, and ${count(sum(of, "lag"))} more wait in the hub` : ""}.`,
+      todo: [`Retry or discard ${isOne ? "the letter that they wait for" : `the letters of ${where} that need you`}, and leave the held ones alone. Discard only what can never succeed. Then ${group.length === 1 ? "the partition goes" : "the partitions go"} on.`, ...left] };
   }
   return { ...said, facts: `${fact} ${isQuoted(one) || !one.detail ? "" : `${capital(alikeIn(one))}.`}`.trim(), todo: [one.reason === "database" && status.partitions.some((each) => each.enqueued_at > firstOf(group)) ? "It writes other partitions, so it is up: look for a lock that somebody holds. Then the partition goes on by itself." : todo, ...left] };
 }
@@ -275,7 +276,7 @@ function matters(status, { runs, tasks, failing, minutes, late }) {
     const [since, people, waiting] = [instant(keys.map((one) => one.erased_at).sort().at(-1)).textContent, sum(keys, "subjects"), idsOf(stopped.filter((one) => one.reason === "erasure_key"))];
     found.push({ when: waiting.length ? TONIGHT : MORNING, why: waiting.length ? "events wait" : "no event waits yet", words: `The erasure key of ${people === 1 ? "a deleted person" : `${count(people)} deleted people`} is missing`, guide: "erasure_key",
       facts: `With this key the app recognises events of people whose data was deleted before ${since}. Until it has the key, it holds back every event from before then, also in retries and replays.${waiting.length ? ` Events of ${plural(waiting.length, "partition")} wait.` : ""}`,
-      todo: ["Set `ERASURE_KEY_BEFORE` to the `ERASURE_KEY` of that time, in the settings of the function app.", "Nobody has the key any more? Type `bin/hubledger erase forget-key` in a checkout of the app, on a computer: it lists the data that could come back, and asks before it gives the key up."] });
+      todo: ["Set `ERASURE_KEY_BEFORE` to the `ERASURE_KEY` of that time, in the settings of the function app: an older deployment or your key vault may have it.", "Nobody has the key any more? Type `bin/hubledger erase forget-key` in a checkout of the app, on a computer: it lists the data that could come back, and asks before it gives the key up for good."] });
   }
   const gaps = sum(status.partitions, "open_gaps");
   const { events_lost: gone, lost, loss_hours: left } = status.hub_forgets;
@@ -292,7 +293,7 @@ function matters(status, { runs, tasks, failing, minutes, late }) {
       todo: `Take ${gone === 1 ? "the event" : "the events"} from Capture, the hub's copy in a storage account, or ask the publisher to send again. Then discard the letters that are marked as lost: no retry can help them.` });
   }
   for (const run of faulty(runs)) {
-    found.push({ when: TONIGHT, why: "sums may be wrong", words: `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, guide: "aggregation-quality", go: ["[aria-label=Audit] label", "Audit the ledger and the rows"], also: [`#/runs/${encodeURIComponent(run.run_id)}`, "Show the run"],
+    found.push({ when: TONIGHT, why: "sums may be wrong", words: `${sizeOf(run.quality)}: do not rely on the sums of ${run.job.replace(/^rows\./, "")}`, guide: "aggregation-quality", go: ["[aria-label=Audit] label", "Audit the ledger and the rows"], also: [`#/runs/${encodeURIComponent(run.run_id)}`, "Show the run"],
       facts: `${capital(run.quality.fault)}. A run of ${instant(run.closed_at ?? run.planned_at).textContent} found it. Most likely somebody has deleted or added rows of a table by hand.`, todo: "Audit the ledger and the rows: the audit names the events to replay, and changes nothing." });
   }
   const slow = lagging(status, minutes, late.filter((one) => one.stops.length === 0), stopped.length > 0);
@@ -314,11 +315,14 @@ function lettersOf(number, failing, isWhole, lost, status, stopped) {
   const [common] = [...Map.groupBy(failing, failureOf).values()].sort((one, other) => other.length - one.length);
   const share = common?.length === failing.length ? "All" : common?.length * 2 > failing.length ? "Most" : "Some";
   const failure = common ? failureOf(common[0]) : "";
+  const [isSame, isQuiet] = [stopped.some((one) => one.failure === failure), failing.length > 0 && Date.parse(status.at) - Date.parse(failing[0].failed_at) > 600_000];
+  const repair = isSame ? "Retry them after the repair of the stop." : common?.[0].error_class === "poison" ? "The transform rejects these events. If they are bad, tell their publisher, and discard them. Else deploy a corrected transform, then retry them."
+    : `${failure.includes(" at ") ? "It looks like a bug in your code: deploy a corrected version" : "Repair what the events need, such as a row or a table"}, then retry them. Discard only what can never succeed.`;
   const kept = isKept(status) ? "The app stores their bodies." : isUnknown ? "" : `The app does not store all of their bodies: in ${duration(3600 * left)} the hub drops the next event of which there is no copy.`;
-  return { when: isUrgent ? TONIGHT : MORNING, why: isKept(status) ? "none is lost by waiting" : isUnknown ? "until when is not known" : isUrgent ? "" : `none is lost for ${duration(3600 * left)}`, guide: isUrgent ? "events-expiring" : "letters-open", go: ["#/letters?status=exhausted", "Show the letters"],
-    words: isUrgent ? `${words}: the hub drops the next event at about ${clock(Date.parse(status.at) + 3_600_000 * left, false)}` : words, at: oldest ? ["The oldest failed at", oldest.failed_at] : null, newest: failing[0]?.failed_at, cause: common ? messageOf(common[0]) : "",
-    facts: `${common ? `${share}${isWhole ? "" : ` of the newest ${count(failing.length)}`} failed with ${failure}${stopped.some((one) => one.failure === failure) ? ", as in the stop above" : ""}. ` : ""}Letters are events that failed: their rows are missing, and the app has given up retrying them. ${kept}${lost ? ` Of ${plural(number + lost, "letter")}, ${count(number)} can be saved and ${count(lost)} are lost.` : ""}`,
-    todo: [`${repairOf(failure)}. Then retry them${isUrgent ? " before that time" : ", or discard them"}.`, ...(isUrgent ? ["If that takes longer, lengthen the hub's message retention in the Azure portal."] : isUnknown ? ["Set `HUB_RETENTION_HOURS` to the hub's retention: the app then says until when letters without a stored body can be retried."] : [])] };
+  return { when: isUrgent ? TONIGHT : MORNING, why: isKept(status) ? "none is lost by waiting" : isUnknown ? "if the hub keeps their events until then" : isUrgent ? "" : `none is lost for ${duration(3600 * left)}`, guide: isUrgent ? "events-expiring" : "letters-open", go: ["#/letters?status=exhausted", "Show the letters"],
+    words: isUrgent ? `${words}: the hub drops the next event at about ${clock(Date.parse(status.at) + 3_600_000 * left, false)}` : words, at: oldest ? ["The oldest failed at", oldest.failed_at] : null, newest: failing[0]?.failed_at, cause: common && !isSame ? messageOf(common[0]) : "",
+    facts: `${common ? `${share}${isWhole ? "" : ` of the newest ${count(failing.length)}`} failed with ${failure}${isSame ? ", as in the stop above" : ""}. ` : ""}Letters are events that failed: their rows are missing, and the app has given up retrying them. ${kept}${lost ? ` Of ${plural(number + lost, "letter")}, ${count(number)} can be saved and ${count(lost)} are lost.` : ""}`,
+    todo: [...(isQuiet && !isSame ? ["None has failed for ten minutes, so the cause may be gone: retry one letter, and if it is written, all."] : []), repair, ...(isUrgent ? ["If that takes longer, lengthen the hub's message retention in the Azure portal."] : isUnknown ? ["Set `HUB_RETENTION_HOURS` to the hub's retention: the app then says until when letters without a stored body can be retried."] : [])] };
 }
 
 const failureOf = (one) => `${typeOf(one)}${one.error_at ? ` at ${one.error_at}` : ""}`;
@@ -366,7 +370,7 @@ function lagging(status, minutes, late, isHindered) {
   const words = late.length === 1 ? `Lag: partition ${late[0].partition_id} is late by ${duration(longest)}` : late.length ? `Lag: ${plural(late.length, "partition")} late, the longest by ${duration(longest)}` : `Lag: ${plural(roughly(status.lag), "event")} behind`;
   return { when: longest >= ALERT_SECONDS || isGrowing ? MORNING : NEVER, words, go: [rowAt(late), late.length === 1 ? "Show the partition" : "Show the partitions"], guide: "lag",
     facts: `${deadline(status, late.map((one) => one.partition_id))} ${isHindered ? "" : paceWords(pace, isGrowing)}`.trim(),
-    todo: `Look for what slows ${late.length === 1 ? "this partition, such as one key with many events, and then at the database" : "the app, such as the database or one key with many events"}.` };
+    todo: `If a worker is frozen, restart the workers, as the runbook says. Else ${late.length === 1 ? "this partition gets too many events of one key, or has an error: see the log" : "more events arrive than before: enlarge what the runbook names"}.` };
 }
 
 const rowAt = (ones) => (ones.length === 1 ? `#partition-${ones[0].partition_id}` : "[aria-label=Partitions]");
@@ -423,12 +427,13 @@ function line({ when, why, words, go: [to, word] = [], also, guide, at, newest, 
   const go = to?.startsWith("#/") ? el("a", { class: "go", href: to }, word)
     : to ? el("button", { type: "button", class: "go", onclick: () => reveal(to) }, word) : null;
   const section = guide ? el("a", { class: "guide", href: guideAt("runbook", guide), target: "_blank", rel: "noopener" }, `Runbook: ${guide}`) : null;
-  const known = [at ? [at[0], " ", clock(at[1]), " (", ago(at[1]), "). "] : null, newest ? ["The newest failed ", el("span", { class: "newest", "aria-live": "off" }), ". "] : null, facts];
+  const since = at ? [Date.now() - Date.parse(at[1]) > 72_000_000 ? instant(at[1]).textContent : clock(at[1]), " (", ago(at[1]), ")"] : null;
+  const known = [at ? [at[0], " ", since, ". "] : null, newest ? ["The newest failed ", el("span", { class: "newest", "aria-live": "off" }), ". "] : null, facts];
   const body = [known.some(Boolean) ? el("p", {}, known) : null,
     cause ? el("p", {}, "Error: ", el("q", {}, cause.slice(0, 200))) : null, [todo ?? []].flat().map((text, index) => el("p", { class: "detail" }, index === 0 ? el("b", {}, "To do: ") : null, coded(text))),
     go || section ? el("div", { class: "acts" }, go, also ? el("a", { href: also[0] }, also[1]) : null, section) : null];
   return el("div", { class: `matter ${tone}`, tabindex: -1 }, said ? el("p", { class: when === NOW ? "when now" : "when" }, place, said, why ? `: ${why}` : "") : null, el("p", { class: "words" }, words, said ? null : asOf()),
-    isFolded ? el("details", {}, el("summary", {}, when < NEVER ? "What to do" : "More", at ? [", since ", clock(at[1]), " (", ago(at[1]), ")"] : null), body) : body);
+    isFolded ? el("details", {}, el("summary", {}, when < NEVER ? "What to do" : "More", at ? [" (since ", clock(at[1]), ", ", ago(at[1]), ")"] : null), body) : body);
 }
 
 /** Show what is between backticks as code. */
@@ -463,7 +468,7 @@ function troublesOf(one) {
   return [
     [0, one.stops.length ? `${!one.stops.every(goesOn) ? "stopped" : one.stops.some(isAccepting) ? "letters instead of rows" : "goes on in part"}: ${one.stops.map(({ reason }) => STOPS[reason]?.[0] ?? reason).join(", ")}` : "", "bad"],
     [1, one.balanced ? "" : differing(one), "bad"],
-    [isLate ? 2 : 4, one.lag_seconds >= LATE_SECONDS ? `late by ${duration(one.lag_seconds)}` : "", isLate ? "warn" : ""],
+    [isLate ? 2 : 4, one.lag_seconds >= LATE_SECONDS ? `late by ${one.lag_seconds < 120 ? "over a minute" : duration(one.lag_seconds)}` : "", isLate ? "warn" : ""],
     [3, one.open_gaps ? plural(one.open_gaps, "open gap") : "", ""], // it heals by itself
   ].filter(([, words]) => words);
 }

@@ -77,7 +77,7 @@ function differs(run, works, repair) {
     guided("aggregation-quality"));
 }
 
-const sizeOf = ({ rows_difference: by }) => `${plural(Math.abs(by), "row")} ${by < 0 ? "" : "too many "}${Math.abs(by) === 1 ? "is" : "are"} ${by < 0 ? "missing" : "stored"}`;
+export const sizeOf = ({ rows_difference: by }) => `${plural(Math.abs(by), "row")} ${by < 0 ? "" : "too many "}${Math.abs(by) === 1 ? "is" : "are"} ${by < 0 ? "missing" : "stored"}`;
 
 /** Return the failure of the attempt before the last one, if `seen` is this run with its failures; say it, and what ends such a cause. */
 const lastOf = (run, seen) => (seen?.run.run_id === run.run_id && seen.failures.find((one) => one.attempt < run.attempt)) || null;

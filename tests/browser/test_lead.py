@@ -153,10 +153,10 @@ NO_OUTAGE = {"patience": None, "failure": None, "failed": None, "tried": None, "
 def stopped(body: Any, reason: str, ids: range, detail: str) -> None:
     for id in ids:
         said = f"telemetry/hubledger/{id}: {detail.replace('40', str(40 - id))}"
-        tries = 10 + id % 3
+        tries = 4 + id % 3
         stop = {"partition_id": f"{id}", "reason": reason, "detail": said, "stopped_at": before(body, 12 * tries)}
         share = {"failure": "KeyError at transform.py:57", "failed": 40 - id, "tried": 50}
-        outage = {"patience": 20, **share} if reason == "outage" else {}
+        outage = {"patience": 10, **share} if reason == "outage" else {}
         body["partitions"][id]["stops"] = [{**stop, "attempts": tries, **NO_OUTAGE, **outage}]
     body["stops"] = len(ids)
 
@@ -169,7 +169,7 @@ def needy(body: Any) -> None:
     tell(body, exhausted=3_776)
 
 
-WAITING = {id: (410 + 3 * id, 145 + id / 4) for id in range(16)}
+WAITING = {id: (170 + 3 * id, 75 + id / 4) for id in range(16)}
 
 
 def outage(body: Any) -> None:
@@ -181,7 +181,7 @@ def accepting(body: Any) -> None:
     tell(body, exhausted=15_102, among=3)
     stopped(body, "outage", range(3), MOST_FAIL("KeyError: 'celsius'"))
     for one in body["partitions"][:3]:
-        one["stops"][0].update(attempts=20, letters=5_034, stopped_at=before(body, 7_500))
+        one["stops"][0].update(attempts=10, letters=5_034, stopped_at=before(body, 7_500))
     body["oldest_open_letter"].update(partition_id="0", sequence_number="18964", failed_at=before(body, 7_290))
 
 
@@ -319,7 +319,7 @@ def test_stops_of_one_error_are_one_row_and_each_matter_leads_to_its_place_and_i
     outage = page.inner_text(".matter:has-text('most events fail')")
     assert "No event of partitions 2 to 15 has been written since " in outage
     assert "441 of the 700 events last tried fail, most with KeyError at transform.py:57." in outage
-    assert "in under two minutes, after 20 attempts (10 to 12 so far), failing events become letters." in outage
+    assert "in under two minutes, after 10 attempts (4 to 6 so far), failing events become letters." in outage
     assert f": {HOSTILE} in 12,000 events; others in 1 event. The" in page.inner_text("#unknown-fields")
     for link in page.locator(".matter a.guide").all():
         assert link.text_content() == f"Runbook: {str(link.get_attribute('href')).partition('#')[2]}"

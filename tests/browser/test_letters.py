@@ -21,7 +21,8 @@ def test_the_totals_by_status_filter_and_stand_above_the_letters(page: "Page", r
     page.wait_for_selector(".totals a[aria-current=true]:has-text('need you')")  # no other is asked for
     page.click(".totals a:has-text('letters')")
     page.wait_for_selector(".totals a[aria-current=true]:has-text('letters')")
-    assert page.locator(".totals a").all_inner_texts() == [
+    totals = page.locator(".totals a").all_inner_texts()
+    assert [one for one in totals if not one.startswith("see the ")] == [
         f"{letters['open'] + letters['settled']:,} letters",
         f"{letters['exhausted']:,} need you",
         *(f"{letters[name]:,} {name}" for name in ("waiting", "retrying", "held") if letters[name]),
@@ -257,7 +258,7 @@ def test_a_letter_whose_event_is_lost_says_so_in_the_list_and_on_its_page(page: 
 def test_hostile_letters_are_text_in_three_forms_on_a_phone_and_do_nothing(open_page: Opener, run: Run) -> None:
     body = json.dumps({"kind": HOSTILE, HOSTILE: [HOSTILE, {"</pre><script>window.hacked=1</script>": None}]})
     run.feed("15", body.encode(), **{HOSTILE: HOSTILE, "content_type": f"text/{HOSTILE}"})
-    (letter,) = run.letters(partition_id="15")
+    letter = run.letters(partition_id="15")[0]  # the newest
     page = open_page(width=390)
     show(page, f"#/letters/15/{letter['sequence_number']}")
     forms = {"text": body, "json": json.dumps(json.loads(body), indent=2), "hex": body.encode().hex(" ")[:47]}

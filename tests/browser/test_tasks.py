@@ -327,7 +327,7 @@ def test_the_runs_are_listed_with_what_they_came_to_and_a_fault_of_the_quality_i
     assert "the runs below are from before" in page.inner_text("#no-engine")
     picture(page, "ops-runs")
     show(page, "#/")
-    page.click(".matter:has-text('The rows of home_activity differ from the ledger') a:text-is('Show the run')")
+    page.click(".matter:has-text('do not rely on the sums of home_activity') a:text-is('Show the run')")
     page.wait_for_selector("#quality")
     figures, late = page.locator("#quality p").all_inner_texts()
     assert figures == f"It added up {found['rows_ledger'] - 1:,} rows. {missing}."

@@ -42,7 +42,7 @@ LIMITS = {
     "import cycles": 0,
     "lines of the longest function": 60,
     "lines of the longest module": 600,
-    "lines: core and handlers": 31_795,
+    "lines: core and handlers": 31_800,
     "lines: sql": 3_960,
     "lines: hubledger": 6_837,
     "lines: jobs": 3_610,
