@@ -42,7 +42,7 @@ CALLED: Mapping[str, tuple[tuple[str, int, str], ...]] = {
         ("make check-room TRANSFORM=zzz", 2, "check-room: there is no room zzz"),
     ),
     "simulate": (("make simulate SEEDS=20 FIRST=17", 0, "20"),),
-    "explore": (("make explore ONLY=remembers", 0, "1 of 1 as they should be"),),
+    "explore": (("make explore ONLY=remembers", 0, "2 of 2 as they should be"),),
     "house": (("make house", 0, "core"),),
     "test-sqlserver": (("make test-sqlserver", 0, "skipped, MSSQL_CONNECTION names no T-SQL server"),),
     "test-spark41": (("make test-spark41", 2, "Java is missing"),),
