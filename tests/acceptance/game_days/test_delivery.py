@@ -137,7 +137,7 @@ def test_an_app_that_is_down_or_whose_hub_does_not_answer_is_back_once_the_cause
     day.until_it_fires("watch-silent")
     day.until(lambda: any("HubUnreachable" in line["error"] for line in day.app.lines("watch_failed")), "it says why")
     assert day.follow("watch-silent", "health")[0].code == 0
-    assert "the hub does not answer" in day.follow("First")[0].output
+    assert "the hub gave no answer" in day.follow("First")[0].output
     assert day.follow("watch-silent", "appsettings", SETTING="=EVENTHUB", VALUE=f"={right}")[0].code == 0
     day.until_healthy()
 
