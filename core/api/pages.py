@@ -63,11 +63,12 @@ def guide(path: Path, names: Collection[str]) -> str:
     )
     text = parser.renderer.render(tokens, parser.options, {})
     text = re.sub(r"(?<=[ >])--[a-z][a-z-]*", r'<span class="whole">\g<0></span>', text)  # an option stays in one line
-    listed = ""
+    listed, last = "", ""
     for anchor, name, title, _ in _SECTION.findall(text):
         words, _, when = title.partition(": ")
-        listed += f'<li class="when">{when.capitalize()}</li>' if when.capitalize() not in listed else ""
+        listed += f'<li class="when">{when.capitalize()}</li>' if when not in ("", last) else ""
         listed += f'<li><a href="#{anchor}">{_label(words or name, words and name)}</a></li>'
+        last = when
     contents = f'<nav class="card sections" aria-label="Sections"><ul>{listed}</ul></nav>\n  ' if listed else ""
     return _PAGE.format(title=escape(titles[path.stem][""]), nav=nav, contents=contents, text=_SECTION.sub(_fold, text))
 

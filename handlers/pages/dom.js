@@ -1,6 +1,6 @@
 // Make elements from text: all that is shown goes through textContent or an attribute, never through markup.
 
-import { guideOf } from "./guides.js";
+import { guideAt, guideOf } from "./guides.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -120,10 +120,8 @@ export function badge(word) {
   return el("span", { class: `badge ${tone}` }, wordOf(word));
 }
 
-/**
- * Fill a place again without moving the reader: the focused element keeps the focus, an unfolded one stays unfolded.
- * Elements count as the same when they have the same position and tag name.
- */
+/** Fill a place again without moving the reader: the focused element keeps the focus, an unfolded one stays unfolded.
+ * Elements count as the same when they have the same position and tag name. */
 export function renew(place, ...nodes) {
   const held = place.contains(document.activeElement) && place !== document.activeElement
     ? pathTo(place, document.activeElement) : null;
@@ -166,11 +164,13 @@ export function facts(pairs) {
     [el("dt", {}, term), el("dd", {}, value === null || value === undefined || value === "" ? "–" : value)]));
 }
 
-export const card = (title, ...children) => el("section", { class: "card", "aria-label": title },
-  title ? headed(title) : null, ...children);
+export const card = (title, ...children) => el("section", { class: "card", "aria-label": title }, title ? headed(title) : null, ...children);
 
 /** A form in a card of its own. It is folded, unless a link leads to it. */
 export const formCard = (title, summary, isAsked, ...content) => card(title, el("details", { open: isAsked }, el("summary", {}, summary), ...content));
+
+export const needing = (number, word = "letter") => `${plural(number, word)} ${number === 1 ? "needs" : "need"} you`;
+export const runbook = (section) => el("a", { class: "guide", href: guideAt("runbook", section), target: "_blank", rel: "noopener" }, `Runbook: ${section}`);
 
 /** Make the heading of a panel, with a link to its guide where there is one. */
 function headed(title) {
@@ -195,8 +195,7 @@ export const lines = (given) => [given].flat().filter(Boolean).map((line) => (li
 export const mono = (value) => el("span", { class: "mono" }, typeof value === "boolean" ? String(value) : value ?? "–");
 
 /** Make a form that acts, with itself, when it is sent. */
-export const form = (attributes, act, ...children) => el("form", { ...attributes,
-  onsubmit: (event) => { event.preventDefault(); return act(event.target); } }, ...children);
+export const form = (attributes, act, ...children) => el("form", { ...attributes, onsubmit: (event) => { event.preventDefault(); return act(event.target); } }, ...children);
 
 /** Show a form as a dialog, which the heading with this id names; it is gone when it is closed. */
 export function dialog(id, content) {

@@ -2,8 +2,8 @@
 
 import { confirm, get, open, tried } from "./api.js";
 import { ago, badge, button, capital, card, causeAt, choice, CLASSES, classOf, count, dated, duration, el, facts, fault, field, form, grouped, isNarrow, ledgerAt,
-  letterAt, matter, messageOf, mono, pager, plural, positionOf, quiet, renew, table, taskAt, typeOf, wordOf } from "./dom.js";
-import { guideAt } from "./guides.js";
+  letterAt, matter, messageOf, mono, needing, pager, plural, positionOf, quiet, renew, runbook, table, taskAt, typeOf, wordOf } from "./dom.js";
+import { isExpiring } from "./overview.js";
 import { tasksTable, vainOf } from "./tasks.js";
 
 const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
@@ -17,8 +17,7 @@ export async function letters(place, left, asked = "") {
   const given = read?.letters.exhausted ? "status=exhausted" : asked; // without a filter, those that need an operator
   if (left.aborted) return;
   const chosen = Object.fromEntries([...new URLSearchParams(given)].filter(([name, value]) => NAMES.includes(name) && value));
-  const body = el("div", { class: "place" });
-  const [totals, lead] = [el("nav", { class: "totals", "aria-label": "Letters by status" }), el("div", { "aria-live": "polite", class: "place" })];
+  const [totals, lead, body] = [el("nav", { class: "totals", "aria-label": "Letters by status" }), el("div", { "aria-live": "polite", class: "place" }), el("div", { class: "place" })];
   place.append(el("h1", {}, "Letters"), lead, totals, filterCard(chosen), body);
   const again = () => show([lead, totals], body, left, chosen, again);
   await show([lead, totals], body, left, chosen, again, read);
@@ -28,10 +27,9 @@ const ALL = "#/letters?status=";
 const statusOrNull = () => get("status").catch(() => null); // without it, the causes still show
 
 async function show([lead, totals], body, left, chosen, again, read = null) {
-  const by = chosen.fingerprint ? "value" : "cause";
+  const [by, list] = [chosen.fingerprint ? "value" : "cause", el("div", {})];
   const [status, { groups }, { tasks }] = await Promise.all([read ?? statusOrNull(), get("dead-letters/groups", { ...chosen, limit: MOST_GROUPS }), get("tasks", { kind: "redrive", limit: COUNTED })]);
   if (left.aborted) return;
-  const list = el("div", {});
   if (status) totals.replaceChildren(...totalsOf(status.letters, chosen));
   if (status) lead.replaceChildren(leadOf(status.letters, groups, chosen, hopeOf(status.transform_version, groups.filter((one) => one.open)), vainOf(tasks.filter((one) => isLike(one, chosen))), status.hub_forgets));
   body.replaceChildren(groupsCard(groups, chosen, by, again, { tasks, runs: status?.transform_version }), list, redrivesCard(tasks.slice(0, LISTED), groups));
@@ -42,25 +40,25 @@ async function show([lead, totals], body, left, chosen, again, read = null) {
 function hopeOf(runs, groups, isOne = groups.length === 1 && groups[0].open === 1) {
   const [failed, they] = [new Set(groups.map((one) => one.sample.transform_version)), isOne ? "it" : "they"];
   const [isPoison, others] = [groups.every((one) => one.sample.error_class === "poison"), [...failed].filter((one) => one !== runs)];
-  if (!runs || !failed.size) return "";
-  if (others.length) return `The app now runs version ${runs}; ${failed.has(runs) ? "some of them" : they} failed with ${others.join(" and ")}: a retry may help.`;
-  return `The app still runs version ${runs}, with which ${they} failed: ${isPoison ? `${they} fail${isOne ? "s" : ""} again.` : `${they} will fail again unless what ${isOne ? "it needs" : "they need"} was repaired.`}`;
+  if (!runs || !failed.size) return { words: "" };
+  if (others.length) return { words: `The app now runs version ${runs}; ${failed.has(runs) ? "some of them" : they} failed with ${others.join(" and ")}: a retry may help.`, isNewer: true };
+  return { words: `The app still runs version ${runs}, with which ${they} failed: ${isPoison ? `${they} fail${isOne ? "s" : ""} again.` : `${they} will fail again unless what ${isOne ? "it needs" : "they need"} was repaired.`}`, isVain: isPoison };
 }
 
 /** Say in a sentence what the open letters need. */
-function leadOf({ open, exhausted }, groups, { status, partition_id: id, ...others }, hope, vain, { lost, loss_hours: left, letters_expiring_hours: hours }) {
+function leadOf({ open, exhausted }, groups, { status, partition_id: id, ...others }, hope, vain, hub) {
   const ofOpen = groups.filter((one) => one.open);
-  const need = exhausted ? `${plural(exhausted, "letter")} ${exhausted === 1 ? "needs" : "need"} you` : "No letter needs you";
+  const need = exhausted ? needing(exhausted) : "No letter needs you";
   const where = Object.keys(others).length ? " of the filter below" : id ? ` in partition ${id}` : "";
   const here = where && exhausted ? `${plural(ofOpen.reduce((sum, one) => sum + one.open, 0), "open letter")}${where}` : "";
   const [first, last] = [ofOpen.map((one) => one.first_failed_at).sort()[0], ofOpen.map((one) => one.last_failed_at).sort().at(-1)];
   const within = first < last && ofOpen.every((one) => one.open === one.letters) ? ` They failed within ${duration((Date.parse(last) - Date.parse(first)) / 1000)}, the newest ` : " The newest one here failed ";
-  const gone = lost.filter((one) => one.kind === "unkept" && (!id || one.partition_id === id)).reduce((sum, one) => sum + one.events, 0);
-  const tonight = gone ? `${plural(gone, "letter")} ${gone === 1 ? "has" : "have"} lost the event: look for “lost” below. ` : left <= hours && left >= 0 && left < 12 ? `The hub drops the next event in about ${duration(3600 * left)}. ` : "";
+  const gone = hub.lost.filter((one) => one.kind === "unkept" && (!id || one.partition_id === id)).reduce((sum, one) => sum + one.events, 0);
+  const tonight = gone ? `${plural(gone, "letter")} ${gone === 1 ? "has" : "have"} lost the event: look for “lost” below. ` : isExpiring(hub) ? `The hub drops the next event in about ${duration(3600 * hub.loss_hours)}. ` : "";
   const isPoison = ofOpen.length > 0 && ofOpen.every((one) => one.sample.error_class === "poison");
   return matter(exhausted ? "warn" : "good", here || need, [exhausted ? tonight : "", here ? `In all, ${need}. ` : "", "A letter is an event that could not be written; events after it go on.", last ? [within, ago(last), ". "] : " ", exhausted
-    ? [isPoison ? el("span", { id: "all-poison" }, "Your transform (the code that turns events into rows) rejects them as poison (faulty events). ", hope, hope.includes(" now ") ? "" : " A retry helps only after a developer has deployed a corrected one.", " Discard only what you can do without. ")
-      : `The app does not try them again by itself: mend the cause, then retry. ${hope} `, vain ? `The newest ${vain === 1 ? "retry" : `${count(vain)} retries`} did not help. ` : "", el("a", { class: "guide", href: guideAt("runbook", "letters-open"), target: "_blank", rel: "noopener" }, "Runbook: letters-open")]
+    ? [isPoison ? el("span", { id: "all-poison" }, "Your transform (the code that turns events into rows) rejects them as poison (faulty events). ", hope.words, hope.isNewer ? "" : " A retry helps only after a developer has deployed a corrected one.", " Discard only what you can do without. ")
+      : `The app does not try them again by itself: mend the cause, then retry. ${hope.words} `, vain ? `The newest ${vain === 1 ? "retry" : `${count(vain)} retries`} did not help. ` : "", runbook("letters-open")]
     : open ? `The app tries the ${count(open)} open ones again by itself.` : "No letter is open."], exhausted ? tonight ? "Act tonight" : "Can wait until morning" : null);
 }
 
@@ -87,8 +85,7 @@ function filterCard(chosen) {
     el("div", { class: "row" }, el("button", { class: "main" }, "Filter"), button("All letters", () => { location.hash = ALL; })));
   const set = Object.entries(chosen).map(([name, value]) => `${name.replace("partition_id", "partition").replaceAll("_", " ")} ${CLASSES[value] ?? wordOf(value)}`);
   return el("section", { class: "card", "aria-label": "Filter" },
-    el("details", { class: "filter" },
-      el("summary", {}, set.length ? `Filter: ${set.join(", ")}` : "Filter"), fields));
+    el("details", { class: "filter" }, el("summary", {}, set.length ? `Filter: ${set.join(", ")}` : "Filter"), fields));
 }
 
 function follow(fields) {
@@ -195,8 +192,11 @@ export async function letter(place, left, partition, number) {
   const draw = (gone) => { if (!left.aborted) place.replaceChildren(...parts(whole, gone, path, () => letter(place, left, partition, number))); };
   draw(false); // a status may take long
   const status = OPEN.includes(whole.letter.status) ? await statusOrNull() : null;
-  if (isLost(whole.letter, status?.hub_forgets.lost)) draw(true);
-  else if (whole.letter.status === "exhausted") place.querySelector(".matter .detail")?.append(hopeOf(status?.transform_version, [{ sample: whole.letter, open: 1 }]));
+  if (!status || left.aborted) return;
+  if (isLost(whole.letter, status.hub_forgets.lost)) return draw(true);
+  if (whole.letter.status !== "exhausted") return;
+  place.querySelector(".matter").prepend(el("p", { class: "when" }, !whole.letter.body_kept && isExpiring(status.hub_forgets) ? "Act tonight" : "Can wait until morning"));
+  place.querySelector(".matter .detail").append(hopeOf(status.transform_version, [{ sample: whole.letter, open: 1 }]).words);
 }
 
 function parts(whole, gone, path, again) {
@@ -207,7 +207,7 @@ function parts(whole, gone, path, again) {
   const properties = ["properties", "system_properties"].filter((name) => Object.keys(whole[name] ?? {}).length);
   return [el("div", { class: "title" }, el("h1", {}, `Letter of partition ${one.partition_id}, number ${grouped(one.sequence_number)} `, gone ? el("span", { class: "badge bad" }, "lost") : badge(one.status), one.erased_by ? [" ", badge("erased")] : null)),
     matter(gone ? "bad" : one.status === "exhausted" ? "warn" : one.status === "resolved" ? "good" : "", gone ? "The event of this letter is lost" : `${FAILED[one.error_class]}${one.error_at ? ` (at ${one.error_at})` : ""}`,
-      [el("span", { class: "error" }, messageOf(one)), gone ? [LOST, " ", el("a", { class: "guide", href: guideAt("runbook", "events-lost"), target: "_blank", rel: "noopener" }, "Runbook: events-lost")] : NEXT[one.status](one)], gone ? "Act tonight: its publisher may still have it" : one.status === "exhausted" ? "Can wait until morning" : null),
+      [el("span", { class: "error" }, messageOf(one)), gone ? [LOST, " ", runbook("events-lost")] : NEXT[one.status](one)], gone ? "Act tonight: its publisher may still have it" : null),
     el("div", { class: "row actions" }, gone ? moveButton("discard", ask, { class: "grave" }) : el("a", { class: "go", href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Try a dry run first"), allowed.includes("retry") && !gone ? moveButton("retry", ask) : null,
       el("a", { href: ledgerAt(one) }, "Its place in the ledger")), el("div", { class: "columns" }, card("Why", facts([
         ["Type", mono(typeOf(one))], ["Class", [badge(classOf(one)), " ", el("span", { class: "quiet" }, FAILED[one.error_class])]], ["Raised at", one.error_at === null ? null : mono(one.error_at)],
@@ -346,8 +346,8 @@ function previewed(found, move, chosen, groups, again, { tasks, runs }) {
   if (!found.count) return el("p", { id: "preview" }, "No letter of the filter can be moved.");
   const about = () => aboutOf(chosen, found.causes.length === 1 ? nameOf(found.causes[0]) : ""); // each place has its own elements
   const vain = vainOf(tasks.filter((one) => isLike(one, chosen)));
-  const needs = hopeOf(runs, [...groups.filter((one) => one.open), ...found.sample.map((sample) => ({ sample }))], found.count === 1) || "They fail again unless their cause has been mended since.";
-  const isVain = needs.endsWith(" again.");
+  const { words, isVain } = hopeOf(runs, [...groups.filter((one) => one.open), ...found.sample.map((sample) => ({ sample }))], found.count === 1);
+  const needs = words || "They fail again unless their cause has been mended since.";
   const warned = () => (move === "retry" ? el("p", { class: vain || isVain ? "warned" : null }, vain ? `The last ${vain === 1 ? "retry" : `${count(vain)} retries`} of letters like these did not help. ` : "", needs) : null);
   const look = () => { Object.assign(document.querySelector("[aria-label='One by one'] details"), { open: true }).scrollIntoView(); };
   return el("div", { id: "preview", class: grave ? "matter ends" : "matter" }, el("p", { class: "words" }, title(found.count, about().where)), about().cause, warned(), text(found.count),

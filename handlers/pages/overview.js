@@ -1,9 +1,8 @@
 // The first screen: what needs an operator, the balance of the ledger, lag and rate, and the partitions.
 
 import { get, open, repeat, seldom } from "./api.js";
-import { ago, badge, button, capital, card, clock, count, duration, el, facts, fault, grouped, inOrder, instant, isNarrow, letterAt, messageOf, numbersOf,
-  plural, positionOf, quiet, relative, renew, svg, table, taskAt, typeOf, wordOf } from "./dom.js";
-import { guideAt } from "./guides.js";
+import { ago, badge, button, capital, card, clock, count, duration, el, facts, fault, grouped, inOrder, instant, isNarrow, letterAt, messageOf, needing, numbersOf,
+  plural, positionOf, quiet, relative, renew, runbook, svg, table, taskAt, typeOf, wordOf } from "./dom.js";
 import { runsOfApp, sizeOf } from "./runs.js";
 
 const EVERY_MS = 2000;
@@ -120,6 +119,7 @@ function lettersCard(status) {
 }
 
 const isKept = ({ hub_forgets: hub }) => hub.loss_hours > hub.letters_expiring_hours; // the bodies of all open letters
+export const isExpiring = (hub) => hub.loss_hours >= 0 && hub.loss_hours < 12 && !isKept({ hub_forgets: hub }); // before the morning
 
 /** Say when the hub drops the first event of an open letter, and whether the event is lost then: not if its body is stored. */
 function forgets(status) {
@@ -310,8 +310,8 @@ function matters(status, { runs, tasks, failing, minutes, late }) {
 /** Return the matter of letters that need an operator; `failing` are the newest of them, or all. */
 function lettersOf(number, failing, isWhole, lost, status, stopped) {
   const { hub_forgets: { loss_hours: left }, oldest_open_letter: oldest } = status;
-  const [isUrgent, isUnknown] = [!isKept(status) && left >= 0 && left < 12, !isKept(status) && left < 0];
-  const words = `${plural(number, !isUrgent && number < status.letters.exhausted ? "other letter" : "letter")} ${number === 1 ? "needs" : "need"} you`;
+  const [isUrgent, isUnknown] = [isExpiring(status.hub_forgets), !isKept(status) && left < 0];
+  const words = needing(number, !isUrgent && number < status.letters.exhausted ? "other letter" : "letter");
   const [common] = [...Map.groupBy(failing, failureOf).values()].sort((one, other) => other.length - one.length);
   const share = common?.length === failing.length ? "All" : common?.length * 2 > failing.length ? "Most" : "Some";
   const failure = common ? failureOf(common[0]) : "";
@@ -426,12 +426,11 @@ function line({ when, why, words, go: [to, word] = [], also, guide, at, newest, 
   const [said, tone] = WHEN[when];
   const go = to?.startsWith("#/") ? el("a", { class: "go", href: to }, word)
     : to ? el("button", { type: "button", class: "go", onclick: () => reveal(to) }, word) : null;
-  const section = guide ? el("a", { class: "guide", href: guideAt("runbook", guide), target: "_blank", rel: "noopener" }, `Runbook: ${guide}`) : null;
   const since = at ? [Date.now() - Date.parse(at[1]) > 72_000_000 ? instant(at[1]).textContent : clock(at[1]), " (", ago(at[1]), ")"] : null;
   const known = [at ? [at[0], " ", since, ". "] : null, newest ? ["The newest failed ", el("span", { class: "newest", "aria-live": "off" }), ". "] : null, facts];
   const body = [known.some(Boolean) ? el("p", {}, known) : null,
     cause ? el("p", {}, "Error: ", el("q", {}, cause.slice(0, 200))) : null, [todo ?? []].flat().map((text, index) => el("p", { class: "detail" }, index === 0 ? el("b", {}, "To do: ") : null, coded(text))),
-    go || section ? el("div", { class: "acts" }, go, also ? el("a", { href: also[0] }, also[1]) : null, section) : null];
+    go || guide ? el("div", { class: "acts" }, go, also ? el("a", { href: also[0] }, also[1]) : null, guide ? runbook(guide) : null) : null];
   return el("div", { class: `matter ${tone}`, tabindex: -1 }, said ? el("p", { class: when === NOW ? "when now" : "when" }, place, said, why ? `: ${why}` : "") : null, el("p", { class: "words" }, words, said ? null : asOf()),
     isFolded ? el("details", {}, el("summary", {}, when < NEVER ? "What to do" : "More", at ? [" (since ", clock(at[1]), ", ", ago(at[1]), ")"] : null), body) : body);
 }

@@ -1,8 +1,7 @@
 // The runs of the aggregation: how far its aggregates reach, the result of each run, and its failures.
 
 import { confirm, get, open, post, repeat, seldom, tried } from "./api.js";
-import { ago, badge, button, capital, card, clock, count, duration, el, field, isNarrow, pager, plural, quiet, renew, table, taskAt } from "./dom.js";
-import { guideAt } from "./guides.js";
+import { ago, badge, button, capital, card, clock, count, duration, el, field, isNarrow, pager, plural, quiet, renew, runbook, table, taskAt } from "./dom.js";
 import { who } from "./tasks.js";
 
 const [EVERY_MS, PAGE] = [5000, 20];
@@ -37,9 +36,10 @@ const differing = ({ runs }) => newestOf(runs.filter((one) => one.quality)).filt
 const failed = ({ runs }) => newestOf(runs).filter((one) => one.status === "failed");
 const discardOf = (run, { history }) => history.find((one) => one.run_id === run.run_id && one.move === "discard_run");
 const stateOf = (run, found) => (run.quality?.fault ? "rows differ" : run.status === "failed" && discardOf(run, found) ? "discarded" : run.status);
-const by = (name) => who(name).replace(/^a key holder$/, "an operator with the access key");
+const KEY_HOLDER = "an operator with the access key";
+const by = (name) => who(name, KEY_HOLDER);
 const nameOf = (run) => run.job.replace(/^rows\./, "rows of ");
-const guided = (heading) => el("p", {}, el("a", { class: "guide", href: guideAt("runbook", heading), target: "_blank", rel: "noopener" }, `Runbook: ${heading}`));
+const guided = (section) => el("p", {}, runbook(section));
 const lateOf = (run) => `The ${run.job.startsWith("rows.") ? "" : "sums of "}${nameOf(run)} are ${{ increment: "late", repair: "not repaired yet", backfill: "not there yet" }[run.kind]}: run ${count(run.number)}`;
 const lead = (tone, when, words, ...more) => el("div", { class: `matter ${tone}` }, el("p", { class: "when" }, when), el("p", { class: "words" }, words), more);
 const detail = (...said) => el("p", { class: "detail" }, ...said);
@@ -172,7 +172,7 @@ const against = (found) => (found.rows_ledger === null ? "not compared with the 
 const resultOf = (run, found) => (run.quality ? capital(against(run.quality)) : discardOf(run, found) ? `Discarded: “${discardOf(run, found).why}”`
   : run.failure ? el("span", { class: "error" }, run.failure) : "–");
 
-const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"], ["What happened", (one) => one.why.replace(/unverified \(key holder\)/, "an operator with the access key"), "wide"], ["The engine says", (one) => one.reason ?? "–", "wide"], ["Log", (one) => (one.log || one.link ? [logOf(one), linkOf(one.link)] : ""), "wide"]];
+const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"], ["What happened", (one) => one.why.replace(/unverified \(key holder\)/, KEY_HOLDER), "wide"], ["The engine says", (one) => one.reason ?? "–", "wide"], ["Log", (one) => (one.log || one.link ? [logOf(one), linkOf(one.link)] : ""), "wide"]];
 
 const logOf = (one) => (one.log ? el("details", {}, el("summary", {}, "The end of the log"), el("pre", {}, one.log)) : null);
 

@@ -1,8 +1,8 @@
 // The tasks of operators: the list, one task, and the words of each kind.
 
-import { confirm, get, open, post, repeat, tried } from "./api.js";
+import { confirm, get, open, post, repeat, seldom, tried } from "./api.js";
 import { ago, badge, button, capital, card, causeAt, choice, count, dated, duration, el, facts, fault, field, form, formCard, grouped, inOrder, instant, isNarrow,
-  letterAt, matter, messageOf, mono, pager, plural, positionOf, quiet, renew, table, taskAt, wordOf } from "./dom.js";
+  letterAt, matter, messageOf, mono, needing, pager, plural, positionOf, quiet, renew, table, taskAt, wordOf } from "./dom.js";
 import { guideAt } from "./guides.js";
 import { newReplay, replay } from "./replays.js";
 
@@ -202,7 +202,7 @@ const MOVES = { pause: () => "The task stops between two pieces, and can be resu
 const kindOf = (name) => ({ ...OTHER, ...KINDS[name] });
 const nameOf = (one) => `${kindOf(one.kind).name(one)}${one.dry_run ? ", dry run" : ""}`;
 /** Name who did something: without sign-in the app knows only that the caller had the key. */
-export const who = (by) => (by in KINDS ? "the app" : by.startsWith("unverified") ? UNKNOWN : by);
+export const who = (by, unknown = UNKNOWN) => (by in KINDS ? "the app" : by.startsWith("unverified") ? unknown : by);
 const counted = (task) => `${count(task.done)} of ${count(task.total)}`;
 
 /** The fields that only this kind has: they follow `history`, the last one of every kind. */
@@ -260,12 +260,12 @@ export async function tasks(place, left, asked = "") {
   const parts = { list: el("div", { class: "place" }, lead, card("Newest tasks", filter, found)), first: newReplay(given, asks === "first"), purge: purgesCard(asks === "purge"), erase: erasuresCard(asks === "erase") };
   place.append(el("h1", {}, "Tasks"), parts[asks], ...Object.values(parts).filter((one) => one !== parts[asks]));
   let [at, groups] = [["", []], null];
+  const failing = seldom(async () => (await get("dead-letters/groups", { status: "exhausted", limit: 100 })).groups, []);
   const show = async (...to) => {
     if (to.length) at = to;
     const page = await get("tasks", { ...chosen, limit: PAGE, cursor: at[0] });
     if (page.tasks.some((one) => one.filter?.fingerprint)) groups ??= (await get("dead-letters/groups", { limit: 100 }).catch(() => ({ groups: [] }))).groups; // they name causes
-    const vain = at[0] ? 0 : vainOf(page.tasks);
-    const open = vain > 0 ? (await get("dead-letters/groups", { status: "exhausted", limit: 100 })).groups : [];
+    const vain = at[0] ? 0 : vainOf(page.tasks), open = vain > 0 ? await failing() : [];
     if (left.aborted) return;
     const isFiltered = Object.keys(chosen).length > 0;
     if (!filter.hasChildNodes() && (page.tasks.length || isFiltered)) filter.append(filterOf(chosen, page.kinds));
@@ -293,7 +293,7 @@ function leadOf(tasks, vain, groups, again) {
     `: ${count(one.done)} of ${plural(one.total, kindOf(one.kind).unit ?? "part")} done. Paused `, ago(stop.at), ` by ${who(stop.by)}, reason: “${stop.why}”. The rest stays as it is meanwhile. `, button("Resume …", () => ask(one, "resume", again)));
   const [number, newest] = [groups.reduce((sum, one) => sum + one.open, 0), groups.toSorted((one, other) => other.last_failed_at.localeCompare(one.last_failed_at))[0]];
   return [paused.length ? matter("warn", `${are(paused)} paused until somebody resumes ${paused.length === 1 ? "it" : "them"}`, paused.map((one) => line(one))) : null,
-    vain ? matter("warn", `The last ${vain === 1 ? "retry" : `${count(vain)} retries`} of letters did not help`, [`None of their letters was written: mend the cause before the next retry. ${plural(number, "letter")} ${number === 1 ? "needs" : "need"} you; the newest failed with: `,
+    vain ? matter("warn", `The last ${vain === 1 ? "retry" : `${count(vain)} retries`} of letters did not help`, [`None of their letters was written: mend the cause before the next retry. ${needing(number)}; the newest failed with: `,
       el("span", { class: "error" }, messageOf(newest.sample)), el("a", { href: "#/letters" }, "See the letters"), " · ", el("a", { href: "#/tasks?kind=redrive" }, "See these retries")], "Can wait until morning") : null,
     el("p", { id: "standing" }, `${running.length ? `${are(running)} running: the app goes on by itself` : "No task is running"}${failed.length ? `; ${count(failed.length)} failed: open it to see why` : ""}.`)];
 }

@@ -220,6 +220,11 @@ def lost(body: Any) -> None:
     body["oldest_open_letter"]["failed_at"] = before(body, 90_000)
 
 
+def unsure(body: Any) -> None:
+    tell(body, exhausted=48)
+    body["hub_forgets"].update(letters_expiring_hours=-1.0, loss_hours=-1.0)
+
+
 def uneven(body: Any) -> None:
     tell(body, missing=5)
 
@@ -236,6 +241,7 @@ STATES: dict[Callable[[Any], None], list[str]] = {
         "bad 1. Act tonight: 14 letters need you: the hub drops the next event at about …",
         "bad 2. Act tonight: their publisher may still have them: 2 events are lost",
     ],
+    unsure: ["warn Can wait until morning: if the hub keeps their events until then: 48 letters need you"],
     uneven: ["bad Act now: rows may be wrong: The ledger does not balance in partition 5"],
     standing: [
         "bad 1. Act now" + STOPPED.format(15),
@@ -254,11 +260,20 @@ STATES: dict[Callable[[Any], None], list[str]] = {
 }
 
 
-def failing(partitions: int, count: int = 50, minutes: int = 20) -> dict[str, Any]:
+ADVICE: dict[Callable[[Any], None], str] = {
+    needy: "None has failed for ten minutes, so the cause may be gone: retry one letter",
+    lost: "lengthen the hub's message retention in the Azure portal.",
+    unsure: "If they are bad, tell their publisher, and discard them.",
+    outage: "Suspect the last deployment, as no partition goes on",
+    accepting: "Suspect what is sent to these partitions, as others go on.",
+}
+
+
+def failing(partitions: int, count: int = 50, minutes: int = 20, error_class: str = "unknown") -> dict[str, Any]:
     """The newest letters that need an operator, of the first partitions in turn: nine of ten with one error."""
     now, letters = datetime.now(UTC) - timedelta(minutes=minutes), list[dict[str, Any]]()
     for at in range(count):
-        of = {"partition_id": f"{at % partitions}", "sequence_number": f"{11_041 + at}", "status": "exhausted"}
+        of = {"partition_id": f"{at % partitions}", "sequence_number": f"{11_041 + at}", "error_class": error_class}
         error = (
             ("KeyError", "'celsius'", "transform.py:57") if at % 10 else ("ValueError", "no unit", "transform.py:40")
         )
@@ -278,6 +293,7 @@ def test_the_first_lines_say_what_needs_an_operator(page: "Page", run: Run, port
         late: failing(1, 0),
         uneven: failing(1, 0),
         lost: failing(16, 16),
+        unsure: failing(16, 48, 0, "poison"),
     }
     for change, said in STATES.items():
         page.unroute(LETTERS)
@@ -295,6 +311,7 @@ def test_the_first_lines_say_what_needs_an_operator(page: "Page", run: Run, port
             folded = page.locator(".matter > details:not([open])").count()
             assert folded == (sum("Act now" not in one for one in said[1:]) if len(said) > 2 else 0)
             assert page.locator("#hub-forgets.bad:visible").count() == (change is lost)
+            assert ADVICE.get(change, "") in str(page.locator(".lead").text_content())
             if change in (needy, lost):
                 facts = page.locator(".matter").first.inner_text()
                 assert "The newest failed 20 min ago. Most" in facts and "Error: KeyError: 'celsius'" in facts

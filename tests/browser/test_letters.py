@@ -223,6 +223,7 @@ def test_a_letter_says_first_what_failed_then_offers_the_retry_and_discard_last_
         page = open_page(f"/api/ops?{width}", width=width)
         show(page, "#/letters/3/42")
         page.wait_for_selector(".matter:has-text('with which it failed: it fails again.')")
+        assert page.inner_text(".matter .when") == "Can wait until morning"
         page.click(".matter a:has-text('discard it')")
         page.wait_for_function("document.activeElement.textContent === 'Discard …'")
         tops = boxes(page, "h1", ".matter", ".actions button", "[aria-label=Why]", "button.grave")
@@ -253,6 +254,10 @@ def test_a_letter_whose_event_is_lost_says_so_in_the_list_and_on_its_page(page: 
     assert moves == ["Discard …"], "no retry and no dry run can help, and there is no body to show"
     assert page.inner_text("h1 .badge.bad") == "lost"
     portraits(page, "letter-lost")
+    soon = {"lost": [], "loss_hours": 2.0, "letters_expiring_hours": 2.0}
+    seen(page, "**/api/status", lambda body: body["hub_forgets"].update(soon))
+    page.reload()
+    page.wait_for_selector(".matter.warn .when:text-is('Act tonight')")
 
 
 def test_hostile_letters_are_text_in_three_forms_on_a_phone_and_do_nothing(open_page: Opener, run: Run) -> None:

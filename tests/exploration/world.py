@@ -21,9 +21,7 @@ from core.audit.store import AuditStore
 from core.audit.task import AuditKind, AuditShape
 from core.erasure.task import ErasureShape
 from core.errors import StreamIncarnationChanged
-from core.incarnations.next_incarnation import (
-    HubFits,
-)
+from core.incarnations.next_incarnation import HubFits
 from core.ingest.ingest import ingest_batch
 from core.ingest.stalled_partitions import SilenceCheck
 from core.ledger.explain import Explanations, explain

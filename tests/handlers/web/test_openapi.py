@@ -82,6 +82,9 @@ def made(tmp_path: Path) -> Callable[[str], str]:
     return make
 
 
+WHENS = (": act now", ": act now", "", ": later", ": act now")
+
+
 def test_headings_have_the_anchors_of_github_and_tables_are_tables(made: Callable[[str], str]) -> None:
     page = made("# The page\n\n## A partition's `stop`, and more\n\n| a | b |\n|---|---|\n| 1 | `--x` |\n")
     assert "<title>The page · Hubledger</title>" in page
@@ -92,6 +95,8 @@ def test_headings_have_the_anchors_of_github_and_tables_are_tables(made: Callabl
     titled = made("# The page\n\n## lag\n\n*Rows are `late`: act now*\n\nMore.\n")
     assert '<li class="when">Act now</li><li><a href="#lag">Rows are late <small>lag</small></a></li>' in titled
     assert '<h2 id="lag">Rows are late: act now <small>lag</small></h2>\n<p>More.</p>' in titled
+    many = made("# The page\n" + "".join(f"\n## s{at}\n\n*S{when}*\n\nM\n" for at, when in enumerate(WHENS)))
+    assert re.findall('class="when">(.*?)<', many) == ["Act now", "Later", "Act now"], "none for two of one urgency"
 
 
 def test_links_lead_to_guides_and_out_and_others_are_their_text(made: Callable[[str], str]) -> None:
